@@ -108,6 +108,9 @@ func (w *World) checkDiscard(i int, now *content) {
 func (w *World) checkDestroy(i int, p *pending) {
 	n := &w.nodes[i]
 	v := w.server.current.volume
+	if n.mounted {
+		w.fail("last copies: %s destroyed a mounted copy", names[i])
+	}
 	if !w.cfg.Kind.Traits().Data || v != nil && v.Deleting {
 		return
 	}
@@ -127,9 +130,6 @@ func (w *World) checkDestroy(i int, p *pending) {
 	}
 	if mine > 0 && others < factor {
 		w.fail("last copies: %s destroyed its copy with %d others for a factor of %d", names[i], others, factor)
-	}
-	if n.mounted {
-		w.fail("last copies: %s destroyed a mounted copy", names[i])
 	}
 	if p.read.volume == nil {
 		w.fail("last copies: %s destroyed its copy because the record was missing", names[i])

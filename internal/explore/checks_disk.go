@@ -52,7 +52,7 @@ func (w *World) checkAttachments(old, v *ownership.Volume, p *pending) {
 			}
 		}
 	}
-	if gone > 0 && left == 0 && len(old.Replicas) > 1 && p.unused < ownership.ExpireAfter && !w.truth.restored {
+	if gone > 0 && left == 0 && len(old.Replicas) > 1 && p.unused < ownership.ExpireAfter && !w.truth.restored && !old.Deleting {
 		w.fail("expiry: all attachments go %v after the volume was used", p.unused)
 	}
 }
@@ -63,6 +63,9 @@ func going(s ownership.State) bool { return s == ownership.Removing || s == owne
 func (w *World) checkMarked(old *ownership.Volume, node string, p *pending) {
 	if old.Primary.Node == node && (old.Primary.Phase == ownership.Active || old.Primary.Phase == ownership.Preparing) {
 		w.fail("attachment: the owner %s loses its attachment", node)
+	}
+	if old.Deleting {
+		return
 	}
 	if p.wanted&(1<<indexOf(node)) != 0 {
 		w.fail("attachment: %s loses its attachment although a pod there wants the volume", node)

@@ -53,13 +53,14 @@ const (
 	presses // another volume's primary wants the slot
 	relieves
 	restartsController
+	deletes // the volume
 	kinds
 )
 
 var kindNames = [kinds]string{"agent", "controller", "deliver", "lose", "write", "want", "unwant", "tick", "crash", "boot",
 	"power-off", "agent-stop", "agent-start", "pause", "resume", "cut", "heal", "isolate", "rejoin", "api-stop", "api-start", "restore",
 	"forget", "wreck", "taint", "untaint", "approve", "factor", "attach", "delete-node", "add-node",
-	"blip", "restart-target", "press", "relieve", "restart-controller"}
+	"blip", "restart-target", "press", "relieve", "restart-controller", "delete"}
 
 // onNode are the kinds whose A is an endpoint.
 var onNode = [kinds]bool{agentSteps: true, appWrites: true, wants: true, unwants: true, crashes: true, boots: true, powersOff: true,
@@ -71,7 +72,7 @@ func (e Event) String() string {
 	switch {
 	case e.Kind == cuts || e.Kind == heals:
 		return s + " " + names[e.A] + " " + names[e.B]
-	case e.Kind == apiStops || e.Kind == apiStarts || e.Kind == forgets || e.Kind == restartsTarget:
+	case e.Kind == apiStops || e.Kind == apiStarts || e.Kind == forgets || e.Kind == restartsTarget || e.Kind == deletes:
 		return s
 	case onNode[e.Kind]:
 		s += " " + names[e.A]
@@ -156,6 +157,8 @@ func (w *World) Apply(e Event) bool {
 		return a < controllers && w.restartController(a)
 	case approves:
 		return a < controllers && w.approve(a)
+	case deletes:
+		return w.deleteVolume()
 	case factors:
 		return a > 0 && w.setFactor(a)
 	case restores:

@@ -87,7 +87,7 @@ func (w *World) restore(back int, gone bool) bool {
 	switch {
 	case now.volume == nil:
 		found = now.before
-	case w.truth.restored || w.truth.forgot:
+	case w.truth.restored || w.truth.forgot || now.volume.Deleting:
 		return false
 	case gone:
 		found = nil
@@ -157,6 +157,19 @@ func (w *World) approve(c int) bool {
 	}
 	next := *v
 	next.Failover.Approved = p
+	w.commit(&next)
+	return true
+}
+
+// deleteVolume records that the volume's data shall be destroyed. A backup from before that is another
+// story: it finds what is left of a volume that nobody wants.
+func (w *World) deleteVolume() bool {
+	v := w.server.current.volume
+	if v == nil || v.Deleting {
+		return false
+	}
+	next := *v
+	next.Deleting = true
 	w.commit(&next)
 	return true
 }

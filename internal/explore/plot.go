@@ -5,7 +5,7 @@ package explore
 // lets go, and the node wakes. A schedule with a plot mixes its events with those of the dice.
 func (s Source) plot(w *World) (Event, bool) {
 	v := w.server.current.volume
-	if s.victim < 0 || s.victim >= w.cfg.Nodes || v == nil || s.r.IntN(6) == 0 {
+	if s.victim < 0 || s.victim >= w.cfg.Nodes || v == nil || s.r.IntN(6) == 0 || v.Deleting {
 		return Event{}, false
 	}
 	n, me := &w.nodes[s.victim], uint8(s.victim)
@@ -13,8 +13,8 @@ func (s Source) plot(w *World) (Event, bool) {
 	switch {
 	case !n.up:
 		return Event{Kind: boots, A: me}, true
-	case !n.paused && !owns && len(w.truth.issued) > 2:
-		return Event{}, false // told
+	case !n.paused && !owns && len(w.truth.issued) > 2 && s.r.IntN(3) > 0:
+		return Event{}, false // told, and perhaps once more
 	case !n.paused && !n.wanted:
 		return Event{Kind: wants, A: me}, true
 	case !n.paused && owns && s.r.IntN(8) == 0:

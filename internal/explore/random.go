@@ -14,7 +14,7 @@ const Steps = 200
 var weights = [kinds]int{agentSteps: 300, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 90, wants: 26, unwants: 10,
 	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22, isolates: 3, rejoins: 8,
 	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 60, deletesNode: 3, addsNode: 5,
-	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3}
+	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3, deletes: 1}
 
 // atDisk are the kinds that happen only to shared disks.
 var atDisk = [kinds]bool{attaches: true, blips: true, restartsTarget: true, presses: true, relieves: true}
@@ -31,6 +31,7 @@ var storms = []map[Kind]int{
 	{pauses: 5, resumes: 2, agentStops: 2, restores: 0, wrecks: 0, ticksBy: 2},
 	{restores: 8, forgets: 2, wrecks: 0, factors: 3},
 	{factors: 8, wrecks: 3, ticksBy: 2, restores: 0, wants: 0},
+	{deletes: 6, factors: 3, wants: 2, unwants: 2},
 	{wrecks: 4, crashes: 2, loses: 3},
 	{cuts: 0, crashes: 0, pauses: 0, wrecks: 0, apiStops: 0, wants: 3, unwants: 3},
 	{blips: 5, restartsTarget: 4, presses: 4, pauses: 3, restores: 0},
@@ -130,6 +131,10 @@ func (s Source) Event(w *World, last Event, worked bool) Event {
 		e.A = uint8(1 + s.r.IntN(12))
 		if s.r.IntN(12) == 0 {
 			e = Event{Kind: forgets}
+		}
+	case deletes: // the rest of the schedule is about what is left
+		if s.r.IntN(5) > 0 {
+			e = Event{Kind: agentSteps, A: uint8(s.r.IntN(nodes))}
 		}
 	case factors:
 		e.A = uint8(1 + s.r.IntN(nodes))

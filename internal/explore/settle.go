@@ -56,7 +56,7 @@ func (w *World) onePod() {
 			e, has := v.Replica(names[i])
 			ok = w.cfg.Kind.Traits().Attaches || has && e.State != ownership.Removing && e.State != ownership.Gone
 		}
-		w.nodes[i].wanted = ok && !found
+		w.nodes[i].wanted = ok && !found && !v.Deleting
 		found = found || ok
 	}
 }
@@ -99,7 +99,14 @@ func (w *World) arrive() bool {
 // checkRest judges the world at rest.
 func (w *World) checkRest() {
 	v := w.server.current.volume
-	if v == nil || w.Violation != "" || w.gone(v) {
+	if v == nil || w.Violation != "" {
+		return
+	}
+	if v.Deleting {
+		w.checkDeleted(v)
+		return
+	}
+	if w.gone(v) {
 		return
 	}
 	wanted := -1
@@ -131,6 +138,18 @@ func (w *World) checkRest() {
 	}
 	for _, e := range v.Replicas {
 		w.checkReplicaAtRest(v, e)
+	}
+}
+
+// checkDeleted: nothing is left of a volume that was deleted, not even its entries.
+func (w *World) checkDeleted(v *ownership.Volume) {
+	if len(v.Replicas) > 0 {
+		w.fail("rest: a deleted volume has %d replicas", len(v.Replicas))
+	}
+	for i := range w.cfg.Nodes {
+		if w.nodes[i].copy.Exists || w.disk.links[i] != ownership.Detached {
+			w.fail("rest: %s still has a replica of a deleted volume", names[i])
+		}
 	}
 }
 

@@ -181,7 +181,7 @@ func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
 // acknowledged writes.
 func (w *World) checkRecoveryPoint(old, v *ownership.Volume, p *pending) {
 	t := &w.truth
-	if !v.Kind.Traits().Data || !knows(v.Lineage, t.epoch) {
+	if !v.Kind.Traits().Data || !knows(v.Lineage, t.epoch) || v.Deleting {
 		return
 	}
 	c, ok := t.data(v.RecoveryPoint)

@@ -72,7 +72,7 @@ func failedForGood(e *Replica) bool { return e.State == Failed && e.Tries >= tri
 func attach(f *NodeFacts) (Action, bool) {
 	e, _ := f.Record.Replica(f.Me)
 	link := f.Disk.Link
-	if !f.traits().Attaches || link == Attached {
+	if !f.traits().Attaches || link == Attached || f.Record.Deleting {
 		return next()
 	}
 	why := Why{Reason: BeingAttached, Node: f.Me}

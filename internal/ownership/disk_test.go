@@ -30,8 +30,8 @@ func TestAnAgentDrivesItsAttachment(t *testing.T) {
 		"to unmount before it detaches":                            {on("b", volume(shared, state("b", Removing)), attached(Key{}), mounted), verdict{Unmount, Superseded}},
 		"to detach what the record does not know":                  {on("d", volume(shared), attached(Key{})), verdict{Detach, NoLongerAttached}},
 		"to leave the attachment of a volume without a record":     {on("b", nil, func(f *NodeFacts) { f.Copy = Copy{}; f.Disk.Link = Attached }), verdict{Nothing, Settled}},
-		"to detach the disk of a volume that is being deleted":     {on("b", volume(shared, func(v *Volume) { v.Deleting = true }), attached(Key{})), verdict{Detach, VolumeDeleting}},
-		"to end the entry of a deleted volume after the detach":    {on("b", volume(shared, func(v *Volume) { v.Deleting = true })), verdict{Record, CopyGone}},
+		"to detach the disk of a volume that is being deleted":     {on("b", volume(shared, state("b", Removing), func(v *Volume) { v.Deleting = true }), attached(Key{})), verdict{Detach, VolumeDeleting}},
+		"to end the entry of a deleted volume after the detach":    {on("b", volume(shared, state("b", Removing), func(v *Volume) { v.Deleting = true })), verdict{Record, CopyGone}},
 		"to leave a mount alone whose device is gone for a moment": {on("a", volume(owned(Active), shared), with(promised(volume(owned(Active), shared)), opened(e2)), mounted), verdict{Nothing, Settled}},
 	}
 	for name, tt := range tests {

@@ -66,6 +66,7 @@ const (
 var OverseeRules = Chain[ControllerFacts]{
 	{"repair record", overseeRepair},    // believe the nodes before an old backup
 	{"drop gone entries", dropGone},     // an entry leaves only from Gone
+	{"delete", removeAll},               // the one removal that needs no other copies
 	{"fence", fence},                    // only with proof, never while the brake holds
 	{"recovery point lost", reposition}, // no node may write, and the point to go on from is lost
 	{"publish", publish},                // an attachment for each node that wants the volume

@@ -88,6 +88,21 @@ func removes(old, next *Volume, node string) bool {
 	return was.State != Removing && is.State == Removing
 }
 
+func TestADeletedVolumeLosesAllReplicasButTheOwners(t *testing.T) {
+	deleting := func(v *Volume) { v.Deleting = true }
+	for name, v := range map[string]*Volume{"released": volume(deleting), "owned by a": volume(owned(Active), deleting)} {
+		t.Run(name, func(t *testing.T) {
+			next := OverseeRules.Decide(overseeing(v)).Next
+			for _, r := range next.Replicas {
+				if owner := r.Node == "a" && v.Primary.Phase.Open(); (r.State == Removing) == owner {
+					t.Errorf("the replica on %s is %v", r.Node, r.State)
+				}
+			}
+			expect(t, OverseeRules.Decide(overseeing(next)), verdict{Nothing, Settled})
+		})
+	}
+}
+
 func TestAControllerThatHasJustBegunPromotesNobody(t *testing.T) {
 	begun := func(f *ControllerFacts) { f.Watching = WatchFirst - time.Second }
 	for name, f := range map[string]*ControllerFacts{

@@ -114,11 +114,31 @@ func discard(f *NodeFacts, why Why) (Action, bool) {
 	return Action{Verb: Destroy, Why: why}, true
 }
 
+// removeAll marks every replica of a volume that is being deleted, but not its owner's: that node lets
+// go first.
+func removeAll(f *ControllerFacts) (Action, bool) {
+	v := f.Record
+	goes := func(e *Replica) bool { return e.State.counts() && !v.ownedBy(e.Node) }
+	for i := range v.Replicas {
+		if !v.Deleting || !goes(&v.Replicas[i]) {
+			continue
+		}
+		return record(v.with(func(n *Volume) {
+			for i := range n.Replicas {
+				if goes(&n.Replicas[i]) {
+					n.Replicas[i].State = Removing
+				}
+			}
+		}), Why{Reason: VolumeDeleting})
+	}
+	return next()
+}
+
 // deleteCopy destroys the copy of a volume that is being deleted, the one decision
 // that needs no other copies.
 func deleteCopy(f *NodeFacts) (Action, bool) {
 	e, _ := f.Record.Replica(f.Me)
-	if !f.Record.Deleting || f.Mounted || e.State == Gone {
+	if !f.Record.Deleting || f.Mounted || e.State != Removing {
 		return next()
 	}
 	switch why := (Why{Reason: VolumeDeleting}); {

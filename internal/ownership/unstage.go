@@ -62,7 +62,7 @@ func unstageNotOwner(f *NodeFacts) (Action, bool) {
 // missing.
 func reportLostCopy(f *NodeFacts) (Action, bool) {
 	v := f.Record
-	if v.Primary.Phase != Active || holdsEpoch(v, &f.Copy) {
+	if v.Primary.Phase != Active || holdsEpoch(v, &f.Copy) || v.Deleting {
 		return next()
 	}
 	if e, _ := v.Replica(f.Me); e.Unstaged == v.Epoch {
