@@ -57,6 +57,7 @@ func (w *World) think(i int, stale uint8) bool {
 	}
 	w.scratch.verb = a.Verb
 	w.checkGivesUp(i, &a)
+	w.checkHeld(i, &a)
 	if a.Verb <= ownership.Refuse || a.Verb == ownership.Pull && w.underway(i, a.To) {
 		w.tell(i, "decides", a)
 		return false

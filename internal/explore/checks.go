@@ -39,13 +39,13 @@ func (w *World) checkMount(i int) {
 }
 
 // superseded tells whether the epoch in which i mounts is over. A record from a
-// backup that has not heard of the epoch yet does not end it.
+// backup that has not heard of the epoch yet does not end it, unless a fence did.
 func (w *World) superseded(i int, v *ownership.Volume) bool {
 	e := w.nodes[i].copy.Opened
 	if v.Epoch == e {
 		return !v.Primary.Phase.Open() || v.Primary.Node != names[i]
 	}
-	return knows(v.Lineage, e) || v.Epoch.Number >= e.Number
+	return knows(v.Lineage, e) || v.Epoch.Number >= e.Number || slices.Contains(w.truth.fenced, e)
 }
 
 // checkDiskWrite puts a write before the shared disk. While it is reserved, the disk
@@ -197,6 +197,18 @@ func (w *World) checkDrop(i int, points []lineage.Point) {
 			if p == common && o.Tip() == e.Point && o.Tip() == p {
 				w.fail("retention: %s dropped %v, all that it shared with %s", names[i], p, names[j])
 			}
+		}
+	}
+}
+
+// checkHeld: a snapshot that a node has promised to keep for another is not dropped.
+func (w *World) checkHeld(i int, a *ownership.Action) {
+	if a.Verb != ownership.Drop {
+		return
+	}
+	for _, h := range w.nodes[i].copy.Holds {
+		if h.Until.After(w.clock()) && slices.Contains(a.Points, h.Point) {
+			w.fail("retention: %s drops %v, which it keeps for %s", names[i], h.Point, h.For)
 		}
 	}
 }

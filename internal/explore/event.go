@@ -129,7 +129,12 @@ func parseArgument(s string) (uint8, error) {
 // that does not fit the state of the world is passed over.
 func (w *World) Apply(e Event) bool {
 	a, b := int(e.A), int(e.B)
-	if onNode[e.Kind] && e.Kind != cuts && e.Kind != heals && a >= w.cfg.Nodes || a >= endpoints && e.Kind != agentSteps {
+	switch {
+	case e.Kind == cuts || e.Kind == heals:
+		if a >= endpoints {
+			return false
+		}
+	case onNode[e.Kind] && a >= w.cfg.Nodes:
 		return false
 	}
 	switch e.Kind {

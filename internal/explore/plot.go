@@ -2,7 +2,7 @@ package explore
 
 // plot draws the events of one story that plain dice hardly ever tell to its end: a node comes to
 // own the volume, sleeps or loses its agent at any moment on the way, is fenced and replaced, the next owner writes and
-// lets go, and the node wakes. A schedule with a plot mixes its events with those of the dice.
+// lets go, and the node wakes. In some, the node joined late, and a backup of the record does not know it. A schedule with a plot mixes its events with those of the dice.
 func (s Source) plot(w *World) (Event, bool) {
 	v := w.server.current.volume
 	if s.victim < 0 || s.victim >= w.cfg.Nodes || v == nil || s.r.IntN(6) == 0 || v.Deleting {
@@ -10,10 +10,18 @@ func (s Source) plot(w *World) (Event, bool) {
 	}
 	n, me := &w.nodes[s.victim], uint8(s.victim)
 	owns := v.Primary.Node == names[s.victim] && v.Primary.Phase.Open()
-	switch {
+	told := !owns && len(w.truth.issued) > 2
+	_, counted := v.Replica(names[s.victim])
+	switch late := s.victim == w.cfg.Factor; {
+	case late && !counted && !w.truth.restored && v.Factor == w.cfg.Factor:
+		return Event{Kind: factors, A: me + 1}, true // the node joins late
+	case late && !counted && !w.truth.restored:
+		return s.anyOf(s.controls(), Event{Kind: agentSteps, A: me}, Event{Kind: agentSteps}), true
+	case late && told && !w.truth.restored && s.r.IntN(12) == 0:
+		return Event{Kind: restores, A: uint8(6 + s.r.IntN(12))}, true // and a backup does not know it
 	case !n.up:
 		return Event{Kind: boots, A: me}, true
-	case !n.paused && !owns && len(w.truth.issued) > 2 && s.r.IntN(3) > 0:
+	case !n.paused && told && s.r.IntN(3) > 0:
 		return Event{}, false // told, and perhaps once more
 	case !n.paused && !n.wanted:
 		return Event{Kind: wants, A: me}, true
@@ -21,7 +29,7 @@ func (s Source) plot(w *World) (Event, bool) {
 		return Event{Kind: pauses, A: me}, true
 	case !n.paused:
 		return s.anyOf(Event{Kind: agentSteps, A: me}, Event{Kind: agentSteps, A: me}, Event{Kind: appWrites, A: me},
-			Event{Kind: attaches, A: me}, s.controls()), true
+			Event{Kind: attaches, A: me}, Event{Kind: delivers}, s.controls()), true
 	case owns:
 		return s.anyOf(Event{Kind: ticksBy}, s.controls(), s.controls(), Event{Kind: agentSteps, A: s.other(w)}, Event{Kind: delivers}), true
 	case s.r.IntN(40) == 0:

@@ -96,6 +96,10 @@ func (w *World) arrive() bool {
 	return true
 }
 
+// restingSnapshots is how many a replica may have at rest: the newest, the recovery point, the newest
+// in common with others, and those that are kept in any case.
+const restingSnapshots = 3 + keep
+
 // checkRest judges the world at rest.
 func (w *World) checkRest() {
 	v := w.server.current.volume
@@ -166,6 +170,9 @@ func (w *World) checkReplicaAtRest(v *ownership.Volume, e ownership.Replica) {
 	}
 	if !v.Kind.Traits().Data || v.Primary.Phase.Open() || w.Violation != "" {
 		return
+	}
+	if k := len(n.copy.Points); k > restingSnapshots {
+		w.fail("rest: the replica on %s still has %d snapshots", e.Node, k)
 	}
 	if n.head != w.truth.last && knows(v.Lineage, w.truth.epoch) {
 		w.fail("rest: the replica on %s does not hold what was acknowledged", e.Node)
