@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"berth.dev/berth/internal/lineage"
@@ -93,7 +92,7 @@ func (w *World) nodeFacts(i int, read *version, stale uint8) *ownership.NodeFact
 	f := &w.scratch.node
 	*f = ownership.NodeFacts{
 		Me: names[i], Boot: bootNames[n.boot], Now: w.clock(), Record: read.volume, Copy: n.copy,
-		Wanted: n.wanted, Mounted: n.mounted, SnapshotDue: w.cfg.Eager || n.sinceSnapshot >= snapshotInterval,
+		Wanted: n.wanted && !n.served, Mounted: n.mounted, SnapshotDue: w.cfg.Eager || n.sinceSnapshot >= snapshotInterval,
 		OutOfService: n.tainted, SinceRenewal: n.sinceRenewal, Disk: w.disk.seenBy(i), Keep: keep,
 	}
 	f.FreshID = w.freshID(i)
@@ -130,7 +129,7 @@ func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 		if e, ok := entryOf(v, names[j]); leaving && ok && e.State != ownership.Removing {
 			stale = 0
 			var hold ownership.Hold
-			need := newestOf(v, &n.copy)
+			need := v.Newest(n.copy.Points)
 			if hold, p.Confirmed = w.rules.Confirm(&q.copy, names[i], need, w.clock()); p.Confirmed {
 				q.copy.Holds = withHold(q.copy.Holds, hold, w.clock())
 			}
@@ -171,15 +170,6 @@ func entryOf(v *ownership.Volume, node string) (ownership.Replica, bool) {
 		return ownership.Replica{}, false
 	}
 	return v.Replica(node)
-}
-
-func newestOf(v *ownership.Volume, c *ownership.Copy) (best lineage.Point) {
-	for _, v0 := range slices.Backward(c.Points) {
-		if v.Holds(v0) {
-			return v0
-		}
-	}
-	return best
 }
 
 // withHold adds a hold, in place of an earlier one on the same point for the same

@@ -103,7 +103,7 @@ func (w *World) mount(i int, check bool) {
 	n := &w.nodes[i]
 	w.checkMount(i)
 	w.checkClean(i, check)
-	n.mounted, n.stopped = true, false
+	n.mounted, n.stopped, n.served = true, false, n.wanted
 }
 
 // unmount flushes what the disk accepts.

@@ -27,7 +27,7 @@ func (w *World) Endure() {
 	w.endFaults()
 	w.crash(dead)
 	for i := range w.nodes {
-		w.nodes[i].wanted = false
+		w.unwant(i)
 	}
 	to := -1
 	for round := range enduring {
@@ -37,6 +37,7 @@ func (w *World) Endure() {
 		w.place(&to)
 		for i := range w.cfg.Nodes {
 			if i != dead {
+				w.evict(i)
 				w.work(i)
 			}
 		}
@@ -62,7 +63,7 @@ func (w *World) place(to *int) {
 		if e, ok := v.Replica(names[*to]); ok && !going(e.State) {
 			return
 		}
-		w.nodes[*to].wanted = false
+		w.unwant(*to)
 	}
 	*to = -1
 	for _, e := range v.Replicas {

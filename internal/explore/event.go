@@ -54,18 +54,19 @@ const (
 	relieves
 	restartsController
 	deletes // the volume
+	evicts  // a pod with a dead mount
 	kinds
 )
 
 var kindNames = [kinds]string{"agent", "controller", "deliver", "lose", "write", "want", "unwant", "tick", "crash", "boot",
 	"power-off", "agent-stop", "agent-start", "pause", "resume", "cut", "heal", "isolate", "rejoin", "api-stop", "api-start", "restore",
 	"forget", "wreck", "taint", "untaint", "approve", "factor", "attach", "delete-node", "add-node",
-	"blip", "restart-target", "press", "relieve", "restart-controller", "delete"}
+	"blip", "restart-target", "press", "relieve", "restart-controller", "delete", "evict"}
 
 // onNode are the kinds whose A is an endpoint.
 var onNode = [kinds]bool{agentSteps: true, appWrites: true, wants: true, unwants: true, crashes: true, boots: true, powersOff: true,
 	agentStops: true, agentStarts: true, pauses: true, resumes: true, cuts: true, heals: true, isolates: true, rejoins: true, wrecks: true, taints: true,
-	untaints: true, attaches: true, deletesNode: true, addsNode: true, blips: true, presses: true, relieves: true}
+	untaints: true, attaches: true, deletesNode: true, addsNode: true, blips: true, presses: true, relieves: true, evicts: true}
 
 func (e Event) String() string {
 	s := kindNames[e.Kind]
@@ -185,6 +186,8 @@ func (w *World) machineEvent(k Kind, a, b int) bool {
 		return w.want(a, b != 0)
 	case unwants:
 		return w.unwant(a)
+	case evicts:
+		return w.evict(a)
 	case deletesNode, addsNode:
 		changed := n.deleted != (k == deletesNode)
 		n.deleted = k == deletesNode

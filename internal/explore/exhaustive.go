@@ -87,7 +87,7 @@ func (b *Bounds) outage() Kind {
 func (b *Bounds) spend(left budget, e Event, waits bool) budget {
 	k := e.Kind
 	switch k {
-	case boots, resumes, heals, attaches, unwants:
+	case boots, resumes, heals, attaches, unwants, evicts:
 		return left
 	case agentSteps, controllerSteps:
 		if !b.Prompt || !waits {
@@ -111,7 +111,7 @@ func (b *Bounds) successors(w *World, left budget, out []Event) []Event {
 	add := func(k Kind, a, b int) { out = append(out, Event{Kind: k, A: uint8(a), B: uint8(b)}) }
 	out = b.counted(w, left, out)
 	for i := 0; i < w.cfg.Nodes; i++ {
-		for _, k := range [...]Kind{boots, resumes, attaches} {
+		for _, k := range [...]Kind{boots, resumes, attaches, evicts} {
 			add(k, i, 0)
 		}
 	}

@@ -11,7 +11,7 @@ func (w *World) crash(i int) bool {
 	if !n.up {
 		return false
 	}
-	n.up, n.paused, n.agent, n.mounted, n.stopped = false, false, false, false, false
+	n.up, n.paused, n.agent, n.mounted, n.stopped, n.served = false, false, false, false, false, false
 	w.disk.crash(i)
 	w.slots.freed(i)
 	n.pending, n.heard = nil, nil
@@ -118,7 +118,7 @@ func (w *World) want(i int, both bool) bool {
 	w.nodes[i].wanted = true
 	for j := range w.nodes {
 		if j != i && !both {
-			w.nodes[j].wanted = false
+			w.unwant(j)
 		}
 	}
 	return true
@@ -129,7 +129,17 @@ func (w *World) unwant(i int) bool {
 	if !n.wanted {
 		return false
 	}
-	n.wanted = false
+	n.wanted, n.served = false, false
+	return true
+}
+
+// evict ends a pod whose mount is dead. Its successor on the node asks for the volume.
+func (w *World) evict(i int) bool {
+	n := &w.nodes[i]
+	if !n.served || n.mounted {
+		return false
+	}
+	n.served = false
 	return true
 }
 

@@ -99,6 +99,7 @@ var conductMutants = []Mutant{
 	{"old-proofs", "evidence about a node stays true", func(r *Rules) { r.Conduct.OldProofs = true }},
 	{"blind-reserve", "the reservation may be taken whoever holds it by now", func(r *Rules) { r.Conduct.BlindReserve = true }},
 	{"frees-reservation", "a volume that nobody has mounted needs no reservation", func(r *Rules) { r.Conduct.FreesReservation = true }},
+	{"age-of-tip", "what a node wrote last is what a failover to it goes on from", func(r *Rules) { r.Conduct.TipsAge = true }},
 	{"word-of-mouth", "the recorded points are what the replicas hold", func(r *Rules) { r.Conduct.WordOfMouth = true }},
 	{"forgetful-promises", "a promise may live in memory", func(r *Rules) { r.Conduct.ForgetfulPromises = true }},
 	{"no-repair", "the record is always newer than what nodes know", func(r *Rules) {

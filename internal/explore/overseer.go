@@ -43,10 +43,8 @@ func (w *World) controllerStep(c int, stale uint8) bool {
 		}
 	}
 	p.waiting, p.unused = w.slots.waiting, w.now-w.truth.usedAt
-	for i := range f.Peers {
-		if f.Peers[i].Copy.Has(a.Point) {
-			p.age = max(p.age, f.Peers[i].Age)
-		}
+	if c, ok := w.truth.data(a.Point); ok {
+		p.age = w.ageOf(c)
 	}
 	if stale&atOnce != 0 {
 		w.tell(who, "carries out", p.action)
@@ -100,9 +98,15 @@ func (w *World) controllerFacts(c int, read *version) *ownership.ControllerFacts
 func (w *World) probe(j int, v *ownership.Volume) ownership.Peer {
 	n := &w.nodes[j]
 	p := ownership.Peer{Node: names[j], Copy: n.copy}
-	_, p.Confirmed = w.rules.Confirm(&n.copy, "", newestOf(v, &n.copy), w.clock())
-	if k := len(n.copy.Points); k > 0 {
-		p.Age = w.ageOf(n.data[k-1])
+	newest := v.Newest(n.copy.Points)
+	_, p.Confirmed = w.rules.Confirm(&n.copy, "", newest, w.clock())
+	if w.rules.Conduct.TipsAge {
+		newest = n.copy.Tip()
+	}
+	for k := range n.copy.Points {
+		if n.copy.Points[k] == newest {
+			p.Age = w.ageOf(n.data[k])
+		}
 	}
 	return p
 }

@@ -14,7 +14,7 @@ const Steps = 200
 var weights = [kinds]int{agentSteps: 300, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 90, wants: 26, unwants: 10,
 	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22, isolates: 3, rejoins: 8,
 	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 60, deletesNode: 3, addsNode: 5,
-	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3, deletes: 1}
+	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3, deletes: 1, evicts: 12}
 
 // atDisk are the kinds that happen only to shared disks.
 var atDisk = [kinds]bool{attaches: true, blips: true, restartsTarget: true, presses: true, relieves: true}
@@ -162,6 +162,8 @@ func (s Source) fitting(w *World, k Kind) uint8 {
 			fits = n.mounted
 		case unwants:
 			fits = n.wanted
+		case evicts:
+			fits = n.served && !n.mounted
 		case boots, taints:
 			fits = !n.up
 		case resumes:

@@ -38,6 +38,8 @@ type Conduct struct {
 	BlindReserve bool
 	// FreesReservation: a node that unmounts gives the reservation up.
 	FreesReservation bool
+	// TipsAge: the age of a peer's copy is that of its very newest snapshot.
+	TipsAge bool
 	// WordOfMouth: replicas are not asked; the recorded points are believed.
 	WordOfMouth bool
 	// ForgetfulPromises: promises live in memory only.

@@ -56,7 +56,9 @@ func (w *World) onePod() {
 			e, has := v.Replica(names[i])
 			ok = w.cfg.Kind.Traits().Attaches || has && e.State != ownership.Removing && e.State != ownership.Gone
 		}
-		w.nodes[i].wanted = ok && !found && !v.Deleting
+		if !ok || found || v.Deleting {
+			w.unwant(i)
+		}
 		found = found || ok
 	}
 }
@@ -64,6 +66,7 @@ func (w *World) onePod() {
 // round lets every process work once until it waits, and tells whether any did.
 func (w *World) round(n int) (busy bool) {
 	for i := 0; i < w.cfg.Nodes; i++ {
+		busy = w.evict(i) || busy
 		busy = w.work(i) || busy
 	}
 	for k := 0; k < 4 && w.controllerStep(n%controllers, 0); k++ {

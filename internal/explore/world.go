@@ -112,6 +112,7 @@ type node struct {
 	stopped           bool // unmounted and not yet unstaged
 	woke              bool // from a pause, and has not looked at its lease yet
 	wanted            bool
+	served            bool // the kubelet got the mount that the pod wants, and does not ask again
 	sinceSnapshot     time.Duration
 	sinceRenewal      time.Duration
 	sinceKubelet      time.Duration

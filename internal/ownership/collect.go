@@ -33,8 +33,8 @@ func collect(f *NodeFacts) (Action, bool) {
 	if f.Record.Deleting {
 		return discard(f, Why{Reason: VolumeDeleting})
 	}
-	n, ok := enough(f.Record, f.Me, f.Record.newest(c.Points), f.Peers)
-	if !ok || c.Dirty || f.Record.newest(c.Points) != c.Tip() {
+	n, ok := enough(f.Record, f.Me, f.Record.Newest(c.Points), f.Peers)
+	if !ok || c.Dirty || f.Record.Newest(c.Points) != c.Tip() {
 		return wait(Why{Reason: TooFewOthers, Count: n})
 	}
 	return discard(f, Why{Reason: Unneeded, Node: f.Me, Count: n})

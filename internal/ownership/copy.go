@@ -89,8 +89,9 @@ type Peer struct {
 	// Confirmed: the peer has checked that it holds the asker's data and keeps it
 	// for the asker for a while.
 	Confirmed bool
-	// Age is the age of the peer's newest snapshot: a failover to it loses the
-	// writes since.
+	// Age is the age of the newest of the peer's snapshots that the volume holds
+	// (Volume.Newest): a failover to it loses the writes since. The peer's very newest
+	// may be a branch.
 	Age time.Duration
 	// Near and Load order the sources of a catch-up.
 	Near bool

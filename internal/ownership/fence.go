@@ -93,7 +93,7 @@ func recoveryPoint(v *Volume, peers []Peer) (best lineage.Point, age time.Durati
 		if !ok || p.Copy.Condemned || v.ownedBy(p.Node) && e.Unstaged != v.Epoch {
 			continue
 		}
-		if at := v.newest(p.Copy.Points); at.Seq > best.Seq {
+		if at := v.Newest(p.Copy.Points); at.Seq > best.Seq {
 			best, age = at, p.Age
 		}
 	}

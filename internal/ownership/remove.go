@@ -47,7 +47,7 @@ func remaining(v *Volume, node string, need lineage.Point, peers []Peer) int {
 		if p.Node == node || !ok || !e.State.counts() || !p.Confirmed || p.Copy.Condemned {
 			continue
 		}
-		if tip := v.newest(p.Copy.Points); !tip.IsZero() && tip.Seq >= need.Seq {
+		if tip := v.Newest(p.Copy.Points); !tip.IsZero() && tip.Seq >= need.Seq {
 			count++
 		}
 	}
@@ -86,7 +86,7 @@ func leave(f *NodeFacts) (Action, bool) {
 	if !f.traits().Data {
 		return Action{Verb: Detach, Why: Why{Reason: NoLongerAttached, Node: f.Me}}, true
 	}
-	n, ok := enough(v, f.Me, v.newest(c.Points), f.Peers)
+	n, ok := enough(v, f.Me, v.Newest(c.Points), f.Peers)
 	if !ok {
 		return stay(f, Why{Reason: TooFewOthers, Count: n})
 	}

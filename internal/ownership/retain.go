@@ -26,7 +26,7 @@ func retain(f *NodeFacts) (Action, bool) {
 
 func needed(f *NodeFacts, p lineage.Point) bool {
 	c, v := &f.Copy, f.Record
-	if p == v.RecoveryPoint || p == v.newest(c.Points) {
+	if p == v.RecoveryPoint || p == v.Newest(c.Points) {
 		return true
 	}
 	for _, h := range c.Holds {

@@ -10,11 +10,11 @@ func followUp(f *NodeFacts) (Action, bool) {
 	if !f.traits().Data || f.Mounted || c.Dirty || v.ownedBy(f.Me) {
 		return next()
 	}
-	mine := v.newest(c.Points)
+	mine := v.Newest(c.Points)
 	best := -1
 	var target lineage.Point
 	for i := range f.Peers {
-		p := v.newest(f.Peers[i].Copy.Points)
+		p := v.Newest(f.Peers[i].Copy.Points)
 		if p.Seq <= mine.Seq {
 			continue
 		}

@@ -135,7 +135,7 @@ func newestKnown(f *NodeFacts) lineage.Point {
 		}
 	}
 	for i := range f.Peers {
-		if p := f.Record.newest(f.Peers[i].Copy.Points); p.Seq > best.Seq {
+		if p := f.Record.Newest(f.Peers[i].Copy.Points); p.Seq > best.Seq {
 			best = p
 		}
 	}

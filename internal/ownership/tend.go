@@ -128,7 +128,7 @@ func followPromise(f *NodeFacts) (Action, bool) {
 // report brings the node's own entry up to date; no other node reports it.
 func report(f *NodeFacts) (Action, bool) {
 	e, _ := f.Record.Replica(f.Me)
-	state, point := observe(f), f.Record.newest(f.Copy.Points)
+	state, point := observe(f), f.Record.Newest(f.Copy.Points)
 	if state == Lost && (e.State == Reserved || e.State == Syncing) {
 		return next()
 	}

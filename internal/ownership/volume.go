@@ -133,8 +133,8 @@ func (v *Volume) end() lineage.Point {
 	return v.RecoveryPoint
 }
 
-// newest returns the newest of points that the volume holds.
-func (v *Volume) newest(points []lineage.Point) lineage.Point {
+// Newest returns the newest of points that the volume holds, zero if it holds none. The points ascend.
+func (v *Volume) Newest(points []lineage.Point) lineage.Point {
 	for _, point := range slices.Backward(points) {
 		if v.Holds(point) {
 			return point
