@@ -8,15 +8,18 @@ import (
 // came back from a backup. A promise proves that the record once was further on if
 // it comes from a later epoch of the same history: the promise knows the record's
 // epoch, and the next epoch began where the record says an epoch begins, or earlier
-// because of a loss that the promise knows and the backup does not. A promise that
-// only has a higher number was left behind by a takeover that could not hear of it.
-// That is divergence, and the record stays as it is.
+// because of a loss that the promise knows and the backup does not, whatever the owner
+// of the lost writes has released since. A promise that only has a higher number was
+// left behind by a takeover that could not hear of it. That is divergence, and the
+// record stays as it is.
 //
-// A backup does not know either whether the volume was unmounted cleanly since.
-// The repaired record says Active unless the owner's own copy says otherwise: the next owner must wait for a release or a fence, as if the
-// backup had never happened. A shared disk may be held for a later epoch that no answering
-// node has promised. Its key then tells only the number, so nothing is decided until a node
-// that knows the epoch answers.
+// The repaired record says Active unless the owner's own copy says otherwise: the next
+// owner must wait for a release or a fence, as if the backup had never happened. A
+// backup does not know either whether the volume was unmounted cleanly since.
+//
+// A shared disk may be held for a later epoch that no answering node has promised. Its
+// key then tells only the number, so nothing is decided until a node that knows the
+// epoch answers.
 func repairRecord(f *NodeFacts) (Action, bool) {
 	if f.Record == nil || !f.traits().Owned {
 		return next()
@@ -52,7 +55,7 @@ func ahead(v *Volume, p *Promise) bool {
 	}
 	after, ok := p.Lineage.After(v.Epoch)
 	return ok && (v.Primary.Phase.Open() || after.From == v.RecoveryPoint ||
-		slices.ContainsFunc(p.Losses, func(l Loss) bool { return l.Known == v.RecoveryPoint && l.Kept == after.From }))
+		slices.ContainsFunc(p.Losses, func(l Loss) bool { return l.Epoch == v.Epoch && l.Kept == after.From }))
 }
 
 func ownerCopy(peers []Peer, node string) *Copy {
