@@ -107,7 +107,7 @@ func parse(t *testing.T, d *datadriven.TestData) (explore.Config, *explore.Rules
 		t.Fatal(err)
 	}
 	cfg.Kind = k
-	cfg.Lasting = d.HasArg("lasting")
+	cfg.Lasting, cfg.Partial = d.HasArg("lasting"), d.HasArg("partial")
 	if k.Traits().Attaches {
 		d.ScanArgs(t, "shares", &cfg.Shares)
 		d.ScanArgs(t, "persistent", &cfg.Persistent)

@@ -86,7 +86,7 @@ func (s Source) Config() Config {
 		c.Shares = c.Factor + s.r.IntN(c.Nodes-c.Factor+1)
 		c.Persistent, c.Yields = s.r.IntN(4) > 0, s.r.IntN(2) > 0
 	}
-	c.Lasting = s.r.IntN(3) == 0
+	c.Lasting, c.Partial = s.r.IntN(3) == 0, s.r.IntN(6) == 0
 	return c
 }
 

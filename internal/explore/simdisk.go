@@ -23,7 +23,9 @@ type simDisk struct {
 func newDisk(cfg *Config) simDisk {
 	d := simDisk{shares: cfg.Shares, persistent: cfg.Persistent}
 	for i := range cfg.Factor {
-		d.links[i] = ownership.Attached
+		if !cfg.Partial {
+			d.links[i] = ownership.Attached
+		}
 	}
 	return d
 }

@@ -32,6 +32,9 @@ type Config struct {
 	Persistent, Yields bool
 	// Lasting: before all faults end, the primary dies and stays dead for a while.
 	Lasting bool
+	// Partial: the volume is being created. The first node has its empty snapshot, the
+	// other replicas are only recorded; a shared disk is attached nowhere.
+	Partial bool
 }
 
 func (c Config) String() string {
@@ -41,6 +44,9 @@ func (c Config) String() string {
 	}
 	if c.Lasting {
 		s += " lasting=true"
+	}
+	if c.Partial {
+		s += " partial=true"
 	}
 	return s
 }
@@ -183,7 +189,11 @@ func New(cfg Config, rules *Rules) *World {
 	for i := 0; i < cfg.Nodes; i++ {
 		n := &w.nodes[i]
 		n.up, n.agent, n.boot, n.leased, n.members = true, true, 1, 1, 1<<cfg.Nodes-1
-		if i >= cfg.Factor {
+		if i >= cfg.Factor || cfg.Partial && !data {
+			continue
+		}
+		if cfg.Partial && i > 0 {
+			v.Replicas = append(v.Replicas, ownership.Replica{Node: names[i]})
 			continue
 		}
 		r := ownership.Replica{Node: names[i], State: ownership.Ready}

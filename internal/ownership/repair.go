@@ -83,7 +83,7 @@ func mend(f *NodeFacts, p Promise, owner *Copy) (Action, bool) {
 			n.RecoveryPoint, n.Losses = b.From, p.Losses
 		}
 		for _, node := range [2]string{f.Me, p.Primary} {
-			if _, ok := n.Replica(node); !ok && node != "" && (node != f.Me || f.here()) {
+			if _, ok := n.Replica(node); !ok && node != "" && (node == p.Primary || f.here()) {
 				n.entry(node).State = Syncing
 			}
 		}

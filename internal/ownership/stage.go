@@ -43,9 +43,6 @@ func stageExists(f *NodeFacts) (Action, bool) {
 }
 
 func stageMounted(f *NodeFacts) (Action, bool) {
-	if f.Mounted && f.traits().Owned && f.Record.Primary.Phase == Preparing {
-		return activate(f) // a backup has forgotten it
-	}
 	if f.Mounted {
 		return Action{Verb: Done, Why: Why{Reason: Mounted, Epoch: f.Copy.Opened}}, true
 	}

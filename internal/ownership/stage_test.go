@@ -22,7 +22,6 @@ func TestStageDecides(t *testing.T) {
 		"never to create a volume":                                    {on("a", nil), verdict{Refuse, VolumeUnknown}},
 		"not to mount a volume that is being deleted":                 {on("a", volume(func(v *Volume) { v.Deleting = true })), verdict{Refuse, VolumeDeleting}},
 		"to be done when the volume is mounted":                       {on("a", active, with(promised(active), opened(e2)), mounted), verdict{Done, Mounted}},
-		"to record Active again when a backup forgot Active":          {on("a", prep, with(promised(prep), opened(e2)), mounted), verdict{Record, Activating}},
 		"to mount the only copy of a one-copy volume":                 {on("a", volume(func(v *Volume) { v.Kind = OneCopy })), verdict{Mount, HoldsTheCopy}},
 		"to refuse a one-copy volume without the copy":                {on("a", volume(func(v *Volume) { v.Kind = OneCopy }), func(f *NodeFacts) { f.Copy = Copy{} }), verdict{Refuse, ReplicaMissing}},
 		"to refuse on a node that is out of service":                  {on("a", volume(), func(f *NodeFacts) { f.OutOfService = true }), verdict{Refuse, NodeOutOfService}},

@@ -15,6 +15,7 @@ var TendRules = Chain[NodeFacts]{
 	{"repair record", repairRecord},      // believe the nodes before an old backup
 	{"step down", stepDown},              // superseded: stop writing first of all
 	{"collect", collect},                 // no record, or no entry in it
+	{"activate again", activateAgain},    // a backup forgot that the epoch is written
 	{"give up", giveUp},                  // an epoch that is not used here any more
 	{"delete", deleteCopy},               //
 	{"promise", followPromise},           // refuse older epochs from now on
@@ -53,6 +54,14 @@ func stepDown(f *NodeFacts) (Action, bool) {
 		return Action{Verb: Close, Promise: Promise{Epoch: f.Copy.Opened}, Why: why}, true
 	}
 	return Action{Verb: Unmount, Why: why}, true
+}
+
+// activateAgain records Active for a mounted volume. No kubelet asks for what it has, so Stage cannot.
+func activateAgain(f *NodeFacts) (Action, bool) {
+	if !f.Mounted || !f.traits().Owned {
+		return next()
+	}
+	return activate(f)
 }
 
 // shutOut tells whether the disk refuses the epoch's owner, and not just a session of it that

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
-	active, fenced := volume(owned(Active)), volume(owned(Fenced))
+	active, fenced, prep := volume(owned(Active)), volume(owned(Fenced)), volume(owned(Preparing))
 	disk := volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{Executor: "b", Epoch: e2} })
 	removing := volume(state("c", Removing), func(v *Volume) { v.Factor = 2 })
 	known := promised(volume())
@@ -37,6 +37,7 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 		"to quarantine a copy without an entry":                               {on("d", volume()), verdict{Quarantine, LooksOrphaned}},
 		"to keep an orphan while too few others answer":                       {on("d", volume(), with(func(c *Copy) { c.Quarantined = true }), alone), verdict{Wait, TooFewOthers}},
 		"to condemn an orphan when enough other copies exist":                 {on("d", volume(), with(func(c *Copy) { c.Quarantined = true })), verdict{Condemn, Unneeded}},
+		"to record Active again when a backup forgot Active":                  {on("a", prep, with(promised(prep), opened(e2)), mounted), verdict{Record, Activating}},
 		"to condemn a copy of a volume being deleted":                         {on("a", volume(state("a", Removing), func(v *Volume) { v.Deleting = true })), verdict{Condemn, VolumeDeleting}},
 		"to destroy a copy of a deleted volume":                               {on("a", volume(state("a", Removing), func(v *Volume) { v.Deleting = true }), with(due)), verdict{Destroy, VolumeDeleting}},
 		"to record that the copy of a deleted volume is gone":                 {on("a", volume(state("a", Removing), func(v *Volume) { v.Deleting = true }), noCopy), verdict{Record, CopyGone}},
