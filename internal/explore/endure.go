@@ -42,7 +42,8 @@ func (w *World) Endure() {
 			}
 		}
 		for c := range w.ctl {
-			for k := 0; k < 4 && w.controllerStep(c, 0); k++ {
+			for k := 0; k < 4; k++ {
+				w.controllerStep(c, 0)
 			}
 			w.approve(c)
 		}

@@ -5,18 +5,6 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// without makes an agent's rule that is asked only where the facts do not match.
-func without(skip func(f *ownership.NodeFacts) bool) func(nodeRule) nodeRule {
-	return func(old nodeRule) nodeRule {
-		return func(f *ownership.NodeFacts) (ownership.Action, bool) {
-			if skip(f) {
-				return ownership.Action{}, false
-			}
-			return old(f)
-		}
-	}
-}
-
 // endMutants are mistakes about the end of a volume, of copies, of branches and of snapshots.
 var endMutants = []Mutant{
 	{"deletes-under-pod", "a volume that is deleted has no pod", func(r *Rules) {
@@ -47,12 +35,12 @@ var endMutants = []Mutant{
 		r.Stage, r.Tend = r.Stage.Alter("put branch aside", same), r.Tend.Alter("put branch aside", same)
 	}},
 	{"one-branch", "a node that has put a branch aside has put its writes aside", func(r *Rules) {
-		any := seeing(func(f *ownership.NodeFacts) {
+		done := seeing(func(f *ownership.NodeFacts) {
 			if !f.Copy.Preserved.IsZero() {
 				f.Copy.Preserved = f.Copy.Tip()
 			}
 		})
-		r.Stage, r.Tend = r.Stage.Alter("put branch aside", any), r.Tend.Alter("put branch aside", any)
+		r.Stage, r.Tend = r.Stage.Alter("put branch aside", done), r.Tend.Alter("put branch aside", done)
 	}},
 	{"keeps-every-snapshot", "a snapshot costs nothing", func(r *Rules) { r.Tend = r.Tend.Without("retain") }},
 	{"retains-for-the-awake", "a node that does not answer needs nothing", func(r *Rules) {

@@ -5,6 +5,14 @@ import "time"
 // QuarantineFor is how long a copy that looks orphaned is kept untouched.
 const QuarantineFor = 24 * time.Hour
 
+// collectAttachment detaches a disk that the record does not know here. An attachment holds nothing.
+func collectAttachment(f *NodeFacts) (Action, bool) {
+	if f.Disk.Link == Detached || f.Mounted {
+		return Action{Verb: Nothing, Why: Why{Reason: Settled}}, true
+	}
+	return Action{Verb: Detach, Why: Why{Reason: NoLongerAttached, Node: f.Me}}, true
+}
+
 // collect deals with a copy that the record does not know. That is no decision to
 // destroy it: a backup from before the replica was made looks the same. The copy is
 // quarantined until a deadline. After that it is destroyed only if enough others
@@ -16,8 +24,8 @@ func collect(f *NodeFacts) (Action, bool) {
 		if _, ok := f.Record.Replica(f.Me); ok {
 			return next()
 		}
-		if !f.traits().Data && f.Disk.Link != Detached && !f.Mounted {
-			return Action{Verb: Detach, Why: Why{Reason: NoLongerAttached, Node: f.Me}}, true // it holds nothing
+		if !f.traits().Data {
+			return collectAttachment(f)
 		}
 	}
 	switch {

@@ -88,8 +88,9 @@ func stageRestart(f *NodeFacts) (Action, bool) {
 	if !v.ownedBy(f.Me) {
 		return next()
 	}
-	unused := v.Primary.Phase == Preparing
-	if v.Primary.Boot == f.Boot && !c.GaveUp(v.Epoch) && (unused || c.Opened == v.Epoch) {
+	unused := v.Primary.Phase == Preparing && !forgotten(f)
+	e, _ := v.Replica(f.Me)
+	if e.Unstaged != v.Epoch && v.Primary.Boot == f.Boot && !c.GaveUp(v.Epoch) && (unused || c.Opened == v.Epoch) {
 		return next()
 	}
 	return Action{Verb: GiveUp, Why: Why{Reason: Restarted, Epoch: v.Epoch}}, true

@@ -1,5 +1,7 @@
 package ownership
 
+import "slices"
+
 // UnstageRules answer "what next?" while no pod wants to write here any more. The
 // steps that need no API come first (stop, flush, keep the last writes), then the
 // record. A node that restarted uses them too: it gives up the epoch it can no
@@ -62,7 +64,7 @@ func unstageNotOwner(f *NodeFacts) (Action, bool) {
 // missing.
 func reportLostCopy(f *NodeFacts) (Action, bool) {
 	v := f.Record
-	if v.Primary.Phase != Active || holdsEpoch(v, &f.Copy) || v.Deleting {
+	if v.Primary.Phase != Active && !forgotten(f) || holdsEpoch(v, &f.Copy) || v.Deleting {
 		return next()
 	}
 	if e, _ := v.Replica(f.Me); e.Unstaged == v.Epoch {
@@ -75,6 +77,19 @@ func reportLostCopy(f *NodeFacts) (Action, bool) {
 			e.State = Lost
 		}
 	}), Why{Reason: CopyLost, Node: f.Me, Epoch: v.Epoch})
+}
+
+// forgotten tells whether an epoch that the record calls Preparing may have been written by a copy
+// that this node no longer has: the copy was removed since, and a backup brought the record back. A
+// snapshot of the epoch, here or at a peer, proves it.
+func forgotten(f *NodeFacts) bool {
+	if !f.traits().Data || f.Copy.Opened == f.Record.Epoch {
+		return false
+	}
+	if !f.Copy.Exists || f.Copy.Tip().Epoch == f.Record.Epoch {
+		return true
+	}
+	return slices.ContainsFunc(f.Peers, func(p Peer) bool { return p.Copy.Tip().Epoch == f.Record.Epoch })
 }
 
 // release gives the volume back. If the copy was opened in this epoch, the final
