@@ -39,13 +39,17 @@ func (w *World) checkMount(i int) {
 }
 
 // superseded tells whether the epoch in which i mounts is over. A record from a
-// backup that has not heard of the epoch yet does not end it, unless a fence did.
+// backup that has not heard of the epoch yet does not end it, and one from before a fence does not undo
+// the fence.
 func (w *World) superseded(i int, v *ownership.Volume) bool {
 	e := w.nodes[i].copy.Opened
+	if slices.Contains(w.truth.fenced, e) {
+		return true
+	}
 	if v.Epoch == e {
 		return !v.Primary.Phase.Open() || v.Primary.Node != names[i]
 	}
-	return knows(v.Lineage, e) || v.Epoch.Number >= e.Number || slices.Contains(w.truth.fenced, e)
+	return knows(v.Lineage, e) || v.Epoch.Number >= e.Number
 }
 
 // checkDiskWrite puts a write before the shared disk. While it is reserved, the disk

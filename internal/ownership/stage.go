@@ -212,7 +212,11 @@ func activate(f *NodeFacts) (Action, bool) {
 	return record(f.Record.with(func(n *Volume) {
 		n.Primary.Phase = Active
 		e := n.entry(f.Me)
-		e.State, e.Point = Ready, f.Copy.Tip()
+		state := Ready
+		if !state.MayFollow(e.State) { // a backup tells of another time; the next report corrects it
+			state = Syncing
+		}
+		e.State, e.Point = state, f.Copy.Tip()
 	}), Why{Reason: Activating, Epoch: f.Record.Epoch})
 }
 
