@@ -77,11 +77,11 @@ func leave(f *NodeFacts) (Action, bool) {
 	if e.State != Removing {
 		return next()
 	}
+	if f.Mounted || v.ownedBy(f.Me) {
+		return stay(f, Why{Reason: CopyInUse}) // an owner's entry never goes: its end is reported there
+	}
 	if !f.here() {
 		return record(v.with(func(n *Volume) { n.entry(f.Me).State = Gone }), Why{Reason: CopyGone, Node: f.Me})
-	}
-	if f.Mounted || v.ownedBy(f.Me) {
-		return stay(f, Why{Reason: CopyInUse})
 	}
 	if !f.traits().Data {
 		return Action{Verb: Detach, Why: Why{Reason: NoLongerAttached, Node: f.Me}}, true
