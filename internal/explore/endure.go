@@ -42,7 +42,7 @@ func (w *World) Endure() {
 			}
 		}
 		for c := range w.ctl {
-			for k := 0; k < 4; k++ {
+			for range 4 {
 				w.controllerStep(c, 0)
 			}
 			w.approve(c)
