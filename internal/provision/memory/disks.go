@@ -32,6 +32,7 @@ type Disks struct {
 	changed  []signal.Signal
 	openByID map[string]int
 	formats  map[string]int
+	copies   map[string]*held // by id of a volume
 }
 
 type pool struct {
@@ -52,7 +53,7 @@ type pool struct {
 
 // NewDisks makes empty pools.
 func NewDisks(pools ...PoolConfig) *Disks {
-	d := &Disks{pools: map[provision.PoolRef]*pool{}, openByID: map[string]int{}, formats: map[string]int{}}
+	d := &Disks{pools: map[provision.PoolRef]*pool{}, openByID: map[string]int{}, formats: map[string]int{}, copies: map[string]*held{}}
 	for _, c := range pools {
 		d.AddPool(c)
 	}

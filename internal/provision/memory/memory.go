@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"time"
 
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
@@ -15,6 +16,7 @@ type Provisioner struct {
 	changed     <-chan struct{}
 	locks       keyed.Locks[string]
 	tasks       run.Tasks
+	replicator  *Replicator
 }
 
 var _ provision.Provisioner = (*Provisioner)(nil)
@@ -24,7 +26,9 @@ func New(d *Disks, disturbance Disturbance) *Provisioner {
 	if disturbance == nil {
 		disturbance = calm{}
 	}
-	return &Provisioner{disks: d, disturbance: disturbance, changed: d.watch()}
+	p := &Provisioner{disks: d, disturbance: disturbance, changed: d.watch()}
+	p.replicator = NewReplicator(p, time.Now)
+	return p
 }
 
 // Wait returns when no change is running, including changes whose callers gave up.

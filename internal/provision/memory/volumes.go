@@ -96,6 +96,7 @@ func (d *Disks) remove(id string) error {
 	delete(p.wipes, id)
 	delete(p.contents, id)
 	delete(p.tunings, id)
+	delete(d.copies, id)
 	d.notify()
 	return nil
 }

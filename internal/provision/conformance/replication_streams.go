@@ -1,0 +1,417 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+)
+
+var none lineage.Point
+
+func carriesInFull(p *pair) {
+	p.a.made()
+	p.b.made()
+	p.a.primary(promiseOne)
+	v, err := p.a.Format(p.t.Context(), provision.FormatRequest{ID: id(1), Filesystem: formatted(p.a.Filesystem)})
+	must(p.t, "formatting", err)
+	p.a.write("first")
+	p.a.take(point(one, 1))
+	h, stream := p.a.stream(none, point(one, 1))
+	must(p.t, "receiving", p.b.receive(h, stream))
+	p.restart()
+	s := p.b.state()
+	if !s.Exists || s.Promise.Epoch != one || len(s.Promise.Lineage) != 1 || s.Filesystem != v.Filesystem || s.Dirty || s.Receiving != nil {
+		p.t.Errorf("the copy is %+v", s)
+	}
+	p.b.has(point(one, 1))
+	p.b.primary(promiseTwoFrom(point(one, 1)))
+	p.b.holds("first")
+}
+
+// formatted returns a filesystem that a volume can have.
+func formatted(tree string) string {
+	if tree != "" {
+		return tree
+	}
+	return provision.Raw
+}
+
+// promiseTwoFrom is a promise of epoch two that begins at a point of epoch one.
+func promiseTwoFrom(p lineage.Point) ownership.Promise {
+	return promise(lineage.Branch{Epoch: one}, lineage.Branch{Epoch: two, From: p})
+}
+
+func carriesIncrement(p *pair) {
+	p.copied()
+	p.b.has(point(one, 1), point(one, 2))
+	must(p.t, "dropping at the receiver", p.b.r.Drop(p.t.Context(), id(1), []lineage.Point{point(one, 1)}))
+	p.a.write("third")
+	p.a.take(point(one, 3))
+	h, stream := p.a.stream(point(one, 2), point(one, 3))
+	p.restart()
+	must(p.t, "receiving another increment", p.b.receive(h, stream))
+	p.b.has(point(one, 2), point(one, 3))
+	p.b.primary(promiseTwoFrom(point(one, 3)))
+	p.b.holds("third")
+	_, _, err := p.a.sent(provision.SendRequest{Volume: id(1), Base: point(one, 3), Target: point(one, 2)})
+	wants(p.t, "sending backwards", err, provision.ErrConflict)
+	_, _, err = p.a.sent(provision.SendRequest{Volume: id(1), Base: point(one, 9), Target: point(one, 3)})
+	wants(p.t, "sending from a base that is not held", err, provision.ErrNotFound)
+}
+
+func readOnlyUntilWritable(p *pair) {
+	p.copied()
+	if v, err := p.b.Get(p.t.Context(), id(1)); err != nil || v.Problem == "" {
+		p.t.Errorf("a copy that only receives is %+v, %v", v, err)
+	}
+	pools, err := p.b.Report(p.t.Context())
+	must(p.t, "reporting", err)
+	for _, pool := range pools {
+		for _, v := range pool.Volumes {
+			if v.Problem == "" {
+				p.t.Errorf("a copy that only receives is reported as %+v", v)
+			}
+		}
+	}
+	p.b.primary(promiseTwo)
+	p.b.holds("second")
+	p.b.closes(two)
+	if v, err := p.b.Get(p.t.Context(), id(1)); err != nil || v.Problem == "" {
+		p.t.Errorf("a copy that gave its epoch up is %+v, %v", v, err)
+	}
+}
+
+func writableOnlyWhenOpened(p *pair) {
+	p.copied()
+	try := func(what string, m provision.Mark) {
+		p.t.Helper()
+		must(p.t, "marking", p.b.r.Mark(p.t.Context(), id(1), m))
+		_, err := p.b.r.Writable(p.t.Context(), id(1))
+		wants(p.t, what, err, provision.ErrConflict)
+	}
+	try("writing without an open epoch", provision.Mark{Promise: promiseTwo})
+	try("writing in an epoch that is not promised", provision.Mark{Opened: three})
+	try("writing in an epoch that was given up", provision.Mark{Promise: promiseThree, Closed: three})
+	p.b.has(point(one, 1), point(one, 2))
+}
+
+func refusesWrongStreams(p *pair) {
+	p.copied()
+	p.a.write("third")
+	p.a.take(point(one, 3))
+	p.a.take(point(one, 4))
+	h, stream := p.a.stream(point(one, 2), point(one, 3))
+	rival := h
+	rival.Promise = promise(lineage.Branch{Epoch: lineage.Epoch{Number: 1, ID: "rival"}})
+	for what, wrong := range map[string]struct {
+		change func(h *provision.StreamHeader)
+		class  error
+	}{
+		"another volume":       {func(h *provision.StreamHeader) { h.Volume = id(2) }, provision.ErrNotFound},
+		"no volume":            {func(h *provision.StreamHeader) { h.Volume = "../x" }, provision.ErrInvalid},
+		"another format":       {func(h *provision.StreamHeader) { h.Format = "other" }, provision.ErrConflict},
+		"a larger volume":      {func(h *provision.StreamHeader) { h.Size *= 2 }, provision.ErrConflict},
+		"no size":              {func(h *provision.StreamHeader) { h.Size = 0 }, provision.ErrInvalid},
+		"another base":         {func(h *provision.StreamHeader) { h.Base = point(one, 1) }, provision.ErrConflict},
+		"a base beyond":        {func(h *provision.StreamHeader) { h.Base, h.Target = point(one, 3), point(one, 4) }, provision.ErrConflict},
+		"a rival epoch":        {func(h *provision.StreamHeader) { h.Promise = rival.Promise }, provision.ErrConflict},
+		"a foreign target":     {func(h *provision.StreamHeader) { h.Target = point(two, 3) }, provision.ErrConflict},
+		"no target":            {func(h *provision.StreamHeader) { h.Target = none }, provision.ErrInvalid},
+		"a headless promise":   {func(h *provision.StreamHeader) { h.Promise.Lineage = nil }, provision.ErrInvalid},
+		"a strange snapshot":   {func(h *provision.StreamHeader) { h.Snapshots = []string{"-rf"} }, provision.ErrInvalid},
+		"a strange filesystem": {func(h *provision.StreamHeader) { h.Filesystem = "vfat" }, provision.ErrInvalid},
+		"a resumed stream":     {func(h *provision.StreamHeader) { h.Resume = "7" }, provision.ErrConflict},
+	} {
+		wrong.change(&h)
+		wants(p.t, what, p.b.receive(h, stream), wrong.class)
+		h, stream = p.a.stream(point(one, 2), point(one, 3))
+	}
+	if s := p.b.state(); s.Receiving != nil {
+		p.t.Errorf("something refused was received: %+v", s.Receiving)
+	}
+	must(p.t, "promising a newer epoch", p.b.r.Mark(p.t.Context(), id(1), provision.Mark{Promise: promiseTwo}))
+	wants(p.t, "a stream of an old epoch", p.b.receive(h, stream), provision.ErrConflict)
+	p.b.has(point(one, 1), point(one, 2))
+}
+
+func refusesOverData(p *pair) {
+	p.copied()
+	h, stream := p.a.stream(none, point(one, 2))
+	p.restart()
+	must(p.t, "deleting", p.b.Delete(p.t.Context(), id(1)))
+	p.remade()
+	_, err := p.b.Format(p.t.Context(), provision.FormatRequest{ID: id(1), Filesystem: formatted(p.b.Filesystem)})
+	must(p.t, "formatting", err)
+	wants(p.t, "a stream to a volume that is no copy", p.b.receive(h, stream), provision.ErrConflict)
+	must(p.t, "deleting", p.b.Delete(p.t.Context(), id(1)))
+	p.remade()
+	p.b.primary(promiseOne)
+	wants(p.t, "a stream to a volume that is open", p.b.receive(h, stream), provision.ErrConflict)
+	p.b.write("precious")
+	p.b.closes(one)
+	wants(p.t, "a stream over writes", p.b.receive(h, stream), provision.ErrConflict)
+	p.b.take(point(one, 9))
+	wants(p.t, "a stream over newer points", p.b.receive(h, stream), provision.ErrConflict)
+	p.b.has(point(one, 9))
+}
+
+// remade makes the volume of node b again, once its room is free.
+func (p *pair) remade() {
+	p.t.Helper()
+	for {
+		err := p.b.make()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, provision.ErrUnavailable) {
+			p.t.Fatal(err)
+		}
+		select {
+		case <-p.b.Changed():
+		case <-p.t.Context().Done():
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func refusesDamage(p *pair) {
+	p.copied()
+	p.a.write(strings.Repeat("third", 20))
+	p.a.take(point(one, 3))
+	h, stream := p.a.stream(point(one, 2), point(one, 3))
+	if !p.b.r.Abilities().Checksummed {
+		return
+	}
+	for at := 0; at < len(stream); at += max(1, len(stream)/64) {
+		damaged := slices.Clone(stream)
+		damaged[at] ^= 0x40
+		if err := p.b.receive(h, damaged); err == nil {
+			p.t.Fatalf("a stream of %d bytes whose byte %d is damaged was taken", len(stream), at)
+		}
+		p.b.has(point(one, 1), point(one, 2))
+		must(p.t, "aborting", p.b.r.Abort(p.t.Context(), id(1)))
+	}
+	wants(p.t, "a stream with something after it", p.b.receive(h, append(slices.Clone(stream), stream...)), provision.ErrInvalid)
+	must(p.t, "the stream as it was sent", p.b.receive(h, stream))
+}
+
+func survivesCuts(p *pair) {
+	p.copied()
+	text := strings.Repeat("third", 20)
+	p.a.write(text)
+	p.a.take(point(one, 3))
+	h, stream := p.a.stream(point(one, 2), point(one, 3))
+	resumable := p.b.r.Abilities().Resumable
+	for _, cut := range []int{0, 1, len(stream) / 3, len(stream) / 2, len(stream) - 1} {
+		wants(p.t, "a stream that was cut off", p.b.receive(h, stream[:cut]), provision.ErrInvalid)
+		p.b.has(point(one, 1), point(one, 2))
+		p.restart()
+		if s := p.b.state(); s.Promise.Epoch != one || resumable && (s.Receiving == nil || s.Receiving.Target != h.Target) {
+			p.t.Errorf("after a cut at byte %d the copy is %+v", cut, s)
+		}
+	}
+	if resumable {
+		q := provision.SendRequest{Volume: id(1), Base: h.Base, Target: h.Target, Resume: p.b.state().Receiving.Token}
+		var err error
+		was := len(stream)
+		h, stream, err = p.a.sent(q)
+		must(p.t, "sending the rest", err)
+		if len(stream) >= was {
+			p.t.Errorf("the rest has %d bytes of %d", len(stream), was)
+		}
+		other := h
+		other.Resume += "1"
+		wants(p.t, "resuming elsewhere", p.b.receive(other, stream), provision.ErrConflict)
+	}
+	must(p.t, "receiving", p.b.receive(h, stream))
+	p.b.primary(promiseTwoFrom(point(one, 3)))
+	p.b.holds(text)
+}
+
+func aborts(p *pair) {
+	p.copied()
+	p.a.write(strings.Repeat("third", 20))
+	p.a.take(point(one, 3))
+	h, stream := p.a.stream(point(one, 2), point(one, 3))
+	wants(p.t, "a stream that was cut off", p.b.receive(h, stream[:len(stream)-1]), provision.ErrInvalid)
+	must(p.t, "aborting", p.b.r.Abort(p.t.Context(), id(1)))
+	must(p.t, "aborting again", p.b.r.Abort(p.t.Context(), id(1)))
+	if s := p.b.state(); s.Receiving != nil {
+		p.t.Errorf("there is %+v", s.Receiving)
+	}
+	p.b.has(point(one, 1), point(one, 2))
+	must(p.t, "receiving", p.b.receive(h, stream))
+}
+
+func refusesReplay(p *pair) {
+	p.copied()
+	p.a.take(point(one, 3))
+	h, stream := p.a.stream(point(one, 2), point(one, 3))
+	must(p.t, "receiving", p.b.receive(h, stream))
+	wants(p.t, "receiving again", p.b.receive(h, stream), provision.ErrConflict)
+	p.b.has(point(one, 1), point(one, 2), point(one, 3))
+	h, stream = p.a.stream(none, point(one, 2))
+	wants(p.t, "an older point in full", p.b.receive(h, stream), provision.ErrConflict)
+	p.b.has(point(one, 1), point(one, 2), point(one, 3))
+}
+
+func replacesWhole(p *pair) {
+	p.copied()
+	text := strings.Repeat("third", 20)
+	p.a.write(text)
+	p.a.take(point(one, 3))
+	h, stream := p.a.stream(none, point(one, 3))
+	wants(p.t, "half a stream", p.b.receive(h, stream[:len(stream)/2]), provision.ErrInvalid)
+	p.b.has(point(one, 1), point(one, 2))
+	p.restart()
+	p.b.has(point(one, 1), point(one, 2))
+	must(p.t, "aborting", p.b.r.Abort(p.t.Context(), id(1)))
+	must(p.t, "the whole stream", p.b.receive(h, stream))
+	p.b.has(point(one, 3))
+	p.b.primary(promiseTwoFrom(point(one, 3)))
+	p.b.holds(text)
+}
+
+func snapshotsStay(p *pair) {
+	p.copied()
+	p.a.write("third")
+	take := func() error {
+		return p.a.r.Snapshot(p.t.Context(), provision.PointRequest{Volume: id(1), Point: point(one, 3), Snapshot: snapshotID(1)})
+	}
+	must(p.t, "taking a CSI snapshot", take())
+	must(p.t, "taking it again", take())
+	p.a.take(point(one, 4))
+	wants(p.t, "the same snapshot at another point", p.a.r.Snapshot(p.t.Context(), provision.PointRequest{Volume: id(1), Point: point(one, 5), Snapshot: snapshotID(1)}), provision.ErrConflict)
+	h, stream := p.a.stream(point(one, 2), point(one, 3))
+	must(p.t, "receiving", p.b.receive(h, stream))
+	h, stream = p.a.stream(point(one, 3), point(one, 4))
+	must(p.t, "receiving the next", p.b.receive(h, stream))
+	for _, s := range []side{p.a, p.b} {
+		if at := s.state().Snapshots[snapshotID(1)]; at != point(one, 3) {
+			p.t.Errorf("the snapshot is point %v", at)
+		}
+		if held := s.state().Holds; len(held) != 1 || held[0].Until != provision.NoEnd {
+			p.t.Errorf("the rules see %v", held)
+		}
+		s.Pass(1000 * provision.MaxHold)
+		drop := func() error { return s.r.Drop(p.t.Context(), id(1), []lineage.Point{point(one, 3)}) }
+		wants(p.t, "dropping it with the others", drop(), provision.ErrInUse)
+		must(p.t, "deleting the snapshot", s.r.Release(p.t.Context(), id(1), snapshotID(1), point(one, 3)))
+		must(p.t, "dropping", drop())
+	}
+}
+
+func snapshotsSurviveFull(p *pair) {
+	p.copied()
+	p.a.take(point(one, 3))
+	must(p.t, "taking a CSI snapshot", p.a.r.Snapshot(p.t.Context(), provision.PointRequest{Volume: id(1), Point: point(one, 4), Snapshot: snapshotID(1)}))
+	p.a.take(point(one, 5))
+	h, stream := p.a.stream(point(one, 2), point(one, 4))
+	must(p.t, "receiving", p.b.receive(h, stream))
+	h, stream = p.a.stream(none, point(one, 5))
+	must(p.t, "receiving in full", p.b.receive(h, stream))
+	p.b.has(point(one, 5))
+	p.restart()
+	if s := p.b.state(); s.Snapshots[snapshotID(1)] != point(one, 4) || len(s.Branches) > 0 {
+		p.t.Errorf("the copy is %+v", s)
+	}
+	must(p.t, "deleting the snapshot", p.b.r.Release(p.t.Context(), id(1), snapshotID(1), point(one, 4)))
+	if s := p.b.state(); len(s.Snapshots) > 0 {
+		p.t.Errorf("the copy is %+v", s)
+	}
+}
+
+func rolesChange(p *pair) {
+	p.copied()
+	p.a.closes(one)
+	p.b.primary(promiseTwo)
+	p.b.holds("second")
+	p.b.write("other")
+	p.b.take(point(two, 3))
+	h, stream := p.b.stream(point(one, 2), point(two, 3))
+	must(p.t, "the way back", p.a.receive(h, stream))
+	p.a.has(point(one, 1), point(one, 2), point(two, 3))
+	p.b.closes(two)
+	p.restart()
+	p.a.primary(promiseThree)
+	p.a.holds("other")
+	p.a.write("again")
+	p.a.take(point(three, 4))
+	h, stream = p.a.stream(point(two, 3), point(three, 4))
+	must(p.t, "there again", p.b.receive(h, stream))
+	p.b.has(point(one, 1), point(one, 2), point(two, 3), point(three, 4))
+	p.b.primary(promise(append(promiseThree.Lineage, lineage.Branch{Epoch: lineage.Epoch{Number: 4, ID: "four"}, From: point(three, 4)})...))
+	p.b.holds("again")
+}
+
+func deletesCopies(p *pair) {
+	p.copied()
+	p.a.closes(one)
+	for _, s := range []side{p.a, p.b} {
+		must(p.t, "deleting", s.Delete(p.t.Context(), id(1)))
+		_, err := s.r.State(p.t.Context(), id(1))
+		wants(p.t, "asking for what was deleted", err, provision.ErrNotFound)
+		s.Idle()
+	}
+	p.remade()
+	if s := p.b.state(); s.Exists || len(s.Points) > 0 {
+		p.t.Errorf("the volume of the same name is %+v", s)
+	}
+}
+
+func promisesOvertake(p *pair) {
+	p.copied()
+	p.a.write("third")
+	p.a.take(point(one, 3))
+	h, stream := p.a.stream(point(one, 2), point(one, 3))
+	reader, writer, err := os.Pipe()
+	must(p.t, "making a pipe", err)
+	defer reader.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- p.b.r.Receive(context.WithoutCancel(p.t.Context()), h, reader) }()
+	_, err = writer.Write(stream)
+	must(p.t, "writing", err)
+	for p.b.state().Receiving == nil {
+		select {
+		case err := <-ended:
+			p.t.Fatalf("the stream ended before its end: %v", err)
+		default:
+		}
+	}
+	wants(p.t, "aborting what is under way", p.b.r.Abort(p.t.Context(), id(1)), provision.ErrInUse)
+	wants(p.t, "a second stream", p.b.receive(h, stream), provision.ErrInUse)
+	wants(p.t, "dropping its base", p.b.r.Drop(p.t.Context(), id(1), []lineage.Point{point(one, 2)}), provision.ErrInUse)
+	must(p.t, "promising a newer epoch", p.b.r.Mark(p.t.Context(), id(1), provision.Mark{Promise: promiseTwo}))
+	_ = writer.Close()
+	wants(p.t, "the end of the stream", <-ended, provision.ErrConflict)
+	p.b.has(point(one, 1), point(one, 2))
+	if s := p.b.state(); s.Promise.Epoch != two {
+		p.t.Errorf("the promise is %v", s.Promise.Epoch)
+	}
+}
+
+func givesUpStreams(p *pair) {
+	p.copied()
+	p.a.take(point(one, 3))
+	h, stream := p.a.stream(point(one, 2), point(one, 3))
+	reader, writer, err := os.Pipe()
+	must(p.t, "making a pipe", err)
+	defer reader.Close()
+	defer writer.Close()
+	ctx, cancel := context.WithCancel(p.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.b.r.Receive(ctx, h, reader) }()
+	_, err = writer.Write(stream[:len(stream)/2])
+	must(p.t, "writing", err)
+	cancel()
+	wants(p.t, "receiving", <-ended, context.Canceled)
+	p.restart()
+	must(p.t, "aborting", p.b.r.Abort(p.t.Context(), id(1)))
+	must(p.t, "receiving again", p.b.receive(h, stream))
+}

@@ -1,0 +1,303 @@
+package replica
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+)
+
+// Mark returns the record with some parts replaced. The head of a volume that was no copy counts
+// from then on.
+func (r Record) Mark(m provision.Mark, now time.Time) (Record, error) {
+	if err := m.Check(); err != nil {
+		return r, err
+	}
+	n := r.fresh(now)
+	n.Live, n.Exists = r.Live || !r.Exists, true
+	if !m.Promise.Epoch.IsZero() {
+		n.Promise = m.Promise
+	}
+	for _, e := range []struct {
+		now *lineage.Epoch
+		to  lineage.Epoch
+	}{{&n.Opened, m.Opened}, {&n.Closed, m.Closed}} {
+		switch {
+		case e.to.IsZero() || e.to == *e.now:
+		case e.to.Number <= e.now.Number:
+			return r, fmt.Errorf("%w: the copy was opened or closed in epoch %v already, which is not before %v", provision.ErrConflict, *e.now, e.to)
+		default:
+			*e.now = e.to
+		}
+	}
+	if m.Fate != nil {
+		n.Fate = *m.Fate
+	}
+	return n, nil
+}
+
+// Snapshot returns the record with a new point in a place. met says that the point is held already.
+func (r Record) Snapshot(q provision.PointRequest, place uint64, now time.Time) (n Record, met bool, err error) {
+	if err := q.Check(); err != nil {
+		return r, false, err
+	}
+	tip, _ := r.Tip()
+	_, held := r.Place(q.Point)
+	branch := slices.ContainsFunc(r.Branches, func(b Branch) bool { return b.Tip == q.Point })
+	switch {
+	case held && (q.Snapshot == "" || r.Snapshots[q.Snapshot] == q.Point):
+		return r, true, nil
+	case held || r.Snapshots[q.Snapshot] != (lineage.Point{}):
+		return r, false, fmt.Errorf("%w: point %v or snapshot %s of volume %s exists without the other", provision.ErrConflict, q.Point, q.Snapshot, q.Volume)
+	case r.Exists && !r.Live:
+		return r, false, fmt.Errorf("%w: the head of volume %s does not follow its newest point", provision.ErrConflict, q.Volume)
+	case q.Point.Seq <= tip.Seq || branch:
+		return r, false, fmt.Errorf("%w: point %v of volume %s is not newer than %v", provision.ErrConflict, q.Point, q.Volume, tip.Point)
+	case len(r.Points) >= provision.MaxPoints:
+		return r, false, fmt.Errorf("%w: volume %s has %d points already", provision.ErrNoSpace, q.Volume, len(r.Points))
+	}
+	n = r.fresh(now)
+	n.Exists, n.Live, n.Last = true, true, max(n.Last, place)
+	n.Points = append(n.Points, Point{q.Point, place})
+	n.keep(q.Point, q.Snapshot)
+	return n, false, nil
+}
+
+// keep notes that a point is a CSI snapshot.
+func (r *Record) keep(p lineage.Point, snapshots ...string) {
+	for _, id := range snapshots {
+		if id == "" {
+			continue
+		}
+		if r.Snapshots == nil {
+			r.Snapshots = map[string]lineage.Point{}
+		}
+		r.Snapshots[id] = p
+	}
+}
+
+// May returns why a stream must not be applied to the copy of a volume. dirty says that its head
+// differs from its newest point, and writable that it is mounted or open.
+func (r Record) May(h provision.StreamHeader, v provision.Volume, dirty bool) error {
+	if err := h.Check(); err != nil {
+		return err
+	}
+	c := r.Copy(dirty || r.Unpointed(v))
+	switch {
+	case v.ID != h.Volume:
+		return fmt.Errorf("%w: the stream is of volume %s, not %s", provision.ErrConflict, h.Volume, v.ID)
+	case h.Size > v.Size:
+		return fmt.Errorf("%w: the stream is of a volume of %d bytes, and volume %s has %d: expand it first", provision.ErrConflict, h.Size, v.ID, v.Size)
+	case !r.Exists && v.Filesystem != "":
+		return fmt.Errorf("%w: volume %s holds data and is no copy", provision.ErrConflict, v.ID)
+	case r.Exists && r.Live && r.mayWrite() == nil:
+		return fmt.Errorf("%w: volume %s is open for writing in epoch %v", provision.ErrConflict, v.ID, r.Opened)
+	case !h.Base.IsZero() && len(r.Points) >= provision.MaxPoints:
+		return fmt.Errorf("%w: volume %s has %d points already", provision.ErrNoSpace, v.ID, len(r.Points))
+	case h.Filesystem != v.Filesystem && v.Filesystem != "", provision.ByItself(h.Filesystem) != v.Content.Tree && h.Filesystem != "":
+		return fmt.Errorf("%w: the stream is of a volume with filesystem %q, and volume %s has %q", provision.ErrConflict, h.Filesystem, v.ID, v.Filesystem)
+	}
+	for id, p := range r.Snapshots {
+		if slices.Contains(h.Snapshots, id) && p != h.Target {
+			return fmt.Errorf("%w: snapshot %s of volume %s is point %v", provision.ErrConflict, id, v.ID, p)
+		}
+	}
+	if ok, why := ownership.Receive(&c, false, &h.Stream); !ok {
+		return fmt.Errorf("%w: the stream of volume %s is refused: %s", provision.ErrConflict, v.ID, why.Message())
+	}
+	return nil
+}
+
+// Begin returns the record with a stream under way that is received into a place.
+func (r Record) Begin(h provision.StreamHeader, place uint64, now time.Time) Record {
+	n := r.fresh(now)
+	n.Live, n.Exists = r.Live || !r.Exists, true
+	n.Receiving = &Receiving{Base: h.Base, Target: h.Target, Epoch: h.Promise.Epoch, Size: h.Size, Place: place}
+	n.Last = max(n.Last, place)
+	return n
+}
+
+// Resumes says whether a stream goes on where the one that was received half ended.
+func (r Record) Resumes(h provision.StreamHeader) bool {
+	have := r.Receiving
+	return have != nil && have.Base == h.Base && have.Target == h.Target && have.Epoch == h.Promise.Epoch && have.Size == h.Size
+}
+
+// Received returns the record after a stream was applied into a place: the point and the promise come
+// together, and a stream in full takes the place of all points. May said so just now. The error says
+// that the stream is not the one under way any more.
+func (r Record) Received(h provision.StreamHeader, place uint64, now time.Time) (Record, error) {
+	if !r.Resumes(h) {
+		return r, fmt.Errorf("%w: the stream of volume %s was aborted", provision.ErrConflict, h.Volume)
+	}
+	n := r.fresh(now)
+	c := n.Copy(false)
+	c = ownership.Received(&c, &h.Stream)
+	n.Points = nil
+	for _, p := range c.Points[:len(c.Points)-1] {
+		place, _ := r.Place(p)
+		n.Points = append(n.Points, Point{p, place})
+	}
+	n.Points, n.Last = append(n.Points, Point{h.Target, place}), max(n.Last, place)
+	n.Promise, n.Receiving, n.Live = c.Promise, nil, false
+	n.strip(r)
+	n.keep(h.Target, h.Snapshots...)
+	return n, nil
+}
+
+// Abort returns the record without a stream under way.
+func (r Record) Abort(now time.Time) Record {
+	n := r.fresh(now)
+	n.Receiving = nil
+	return n
+}
+
+// RollBack returns the record without the points after one. The newest point must be preserved,
+// unless it is that one.
+func (r Record) RollBack(to lineage.Point, dirty bool, now time.Time) (Record, error) {
+	tip, _ := r.Tip()
+	i := slices.IndexFunc(r.Points, func(p Point) bool { return p.Point == to })
+	switch {
+	case i < 0:
+		return r, fmt.Errorf("%w: point %v", provision.ErrNotFound, to)
+	case dirty && r.Live:
+		return r, fmt.Errorf("%w: the head holds writes that are in no point", provision.ErrConflict)
+	case r.Live && r.mayWrite() == nil:
+		return r, fmt.Errorf("%w: the copy is open for writing in epoch %v", provision.ErrConflict, r.Opened)
+	case tip.Point != to && !slices.ContainsFunc(r.Branches, func(b Branch) bool { return b.Tip == tip.Point && !b.Snapshot }):
+		return r, fmt.Errorf("%w: point %v is in no branch yet", provision.ErrConflict, tip.Point)
+	}
+	n := r.fresh(now)
+	n.Points, n.Live = n.Points[:i+1], false
+	n.strip(r)
+	return n, nil
+}
+
+// strip removes the holds of points that are not held any more. A point that is a CSI snapshot keeps
+// its place: snapshots go by their own objects, and not with the other points.
+func (r *Record) strip(before Record) {
+	r.Holds = slices.DeleteFunc(r.Holds, func(h ownership.Hold) bool {
+		_, held := r.Place(h.Point)
+		return !held
+	})
+	for _, p := range r.Snapshots {
+		place, _ := before.Place(p)
+		if _, held := r.Place(p); !held && !slices.ContainsFunc(r.Branches, func(b Branch) bool { return b.Tip == p }) {
+			r.Branches = append(r.Branches, Branch{KeptBranch: provision.KeptBranch{Tip: p}, Place: place, Snapshot: true})
+		}
+	}
+}
+
+// Preserve returns the record with the newest point put aside as a branch.
+func (r Record) Preserve(common lineage.Point, dirty bool, now time.Time) (Record, error) {
+	tip, ok := r.Tip()
+	switch _, held := r.Place(common); {
+	case !ok:
+		return r, fmt.Errorf("%w: the copy has no point", provision.ErrNotFound)
+	case dirty && r.Live:
+		return r, fmt.Errorf("%w: the head holds writes that are in no point", provision.ErrConflict)
+	case !common.IsZero() && !held:
+		return r, fmt.Errorf("%w: point %v", provision.ErrNotFound, common)
+	}
+	n := r.fresh(now)
+	n.Preserved = tip.Point
+	i := slices.IndexFunc(n.Branches, func(b Branch) bool { return b.Tip == tip.Point })
+	if i < 0 {
+		i = len(n.Branches)
+		n.Branches = append(n.Branches, Branch{})
+	}
+	if n.Branches[i].Snapshot || n.Branches[i].Tip.IsZero() {
+		n.Branches[i] = Branch{KeptBranch: provision.KeptBranch{Tip: tip.Point, From: common}, Place: tip.Place}
+	}
+	return n, nil
+}
+
+// Forget returns the record without a branch.
+func (r Record) Forget(tip lineage.Point, now time.Time) Record {
+	n := r.fresh(now)
+	for i := range n.Branches {
+		n.Branches[i].Snapshot = n.Branches[i].Snapshot || n.Branches[i].Tip == tip
+	}
+	n.release()
+	return n
+}
+
+// release removes what was kept only as a CSI snapshot, and is none any more.
+func (r *Record) release() {
+	r.Branches = slices.DeleteFunc(r.Branches, func(b Branch) bool {
+		for _, p := range r.Snapshots {
+			if p == b.Tip {
+				return false
+			}
+		}
+		return b.Snapshot
+	})
+}
+
+// Drop returns the record without some points. sending are those that streams under way read.
+func (r Record) Drop(points, sending []lineage.Point, now time.Time) (Record, error) {
+	n := r.fresh(now)
+	c := n.Copy(false)
+	for _, p := range points {
+		held := slices.ContainsFunc(c.Holds, func(h ownership.Hold) bool { return h.Point == p })
+		base := r.Receiving != nil && r.Receiving.Base == p
+		if c.Has(p) && (c.Tip() == p || held || base || slices.Contains(sending, p)) {
+			return r, fmt.Errorf("%w: point %v is the newest one, held, or part of a stream", provision.ErrInUse, p)
+		}
+	}
+	n.Points = slices.DeleteFunc(n.Points, func(p Point) bool { return slices.Contains(points, p.Point) })
+	return n, nil
+}
+
+// Hold returns the record with a hold, or with another deadline for it.
+func (r Record) Hold(h ownership.Hold, now time.Time) (Record, error) {
+	n := r.fresh(now)
+	if _, held := r.Place(h.Point); !held {
+		return r, fmt.Errorf("%w: point %v", provision.ErrNotFound, h.Point)
+	}
+	if h.For == "" || len(h.For) > 253 || strings.ContainsFunc(h.For, func(c rune) bool { return c <= ' ' || c > '~' }) || !h.Until.After(now) || h.Until.After(now.Add(provision.MaxHold)) {
+		return r, fmt.Errorf("%w: a hold has an owner, and ends within %v", provision.ErrInvalid, provision.MaxHold)
+	}
+	n = n.Release(h.For, h.Point, now, false)
+	if len(n.Holds) >= provision.MaxHolds {
+		return r, fmt.Errorf("%w: there are %d holds already", provision.ErrNoSpace, len(n.Holds))
+	}
+	n.Holds = append(n.Holds, ownership.Hold{For: h.For, Point: h.Point, Until: h.Until.UTC()})
+	return n, nil
+}
+
+// Release returns the record without a hold and, if snapshot is set, without the CSI snapshot of
+// that id.
+func (r Record) Release(owner string, p lineage.Point, now time.Time, snapshot bool) Record {
+	n := r.fresh(now)
+	n.Holds = slices.DeleteFunc(n.Holds, func(h ownership.Hold) bool { return h.For == owner && h.Point == p })
+	if at, kept := n.Snapshots[owner]; snapshot && kept && at == p {
+		delete(n.Snapshots, owner)
+		n.release()
+	}
+	return n
+}
+
+// Head returns the record of a copy whose head follows its newest point. made says whether the head
+// must be made of that point first.
+func (r Record) Head(now time.Time) (n Record, made bool, err error) {
+	if !r.Exists {
+		return r, false, fmt.Errorf("%w: the volume is no copy", provision.ErrConflict)
+	}
+	if err := r.mayWrite(); err != nil {
+		return r, false, err
+	}
+	if r.Receiving != nil {
+		return r, false, fmt.Errorf("%w: a stream is received, or was received half: abort it first", provision.ErrConflict)
+	}
+	if _, ok := r.Tip(); !ok && !r.Live {
+		return r, false, fmt.Errorf("%w: the copy has no point", provision.ErrConflict)
+	}
+	n = r.fresh(now)
+	n.Live = true
+	return n, !r.Live, nil
+}
