@@ -19,6 +19,7 @@ type Provisioner struct {
 	*store
 	tidier
 	*manager
+	replicator *Replicator
 }
 
 // store knows the filesystems and what they hold, and changes them.
@@ -43,7 +44,7 @@ func New(c Config) (*Provisioner, error) {
 	s := &store{config: c, wanted: map[string]bool{}}
 	t := tidier{s}
 	s.engine = engine.New(engine.Config[*facts]{Backend: backend{t}, Noun: "filesystem", Now: c.Now})
-	return &Provisioner{store: s, tidier: t, manager: &manager{store: s, kept: map[string]*kernel.Filesystem{}}}, nil
+	return &Provisioner{store: s, tidier: t, manager: &manager{store: s, kept: map[string]*kernel.Filesystem{}}, replicator: newReplicator(s)}, nil
 }
 
 // backend is a tidier as the engine sees it.

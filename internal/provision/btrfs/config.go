@@ -3,6 +3,7 @@ package btrfs
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"berth.dev/berth/internal/provision/btrfs/kernel"
@@ -17,7 +18,15 @@ type Filesystem interface {
 	Roots() (map[uint64]kernel.Root, error)
 	Counted() (map[uint64][]uint64, error)
 	Space(fsid string) (kernel.Space, error)
+	Copy(dir string) (record []byte, err error)
+	Generation(dir string) (generation uint64, s kernel.Subvolume, err error)
+	Send(dir string, is, base kernel.Subvolume, pipe *os.File) error
 
+	RecordCopy(dir string, record []byte) error
+	Bound(id uint64, size int64) error
+	Seal(dir string, is kernel.Subvolume) error
+	Apply(ctx context.Context, dir string, is kernel.Subvolume, increment bool, pipe *os.File) error
+	Sync() error
 	Mark() error
 	Make(dir string) error
 	Record(dir string, record []byte) error
@@ -48,6 +57,9 @@ type Config struct {
 	Disks Lender
 	// Open opens a mounted filesystem, to look at it or to change it; kernel.Open by default.
 	Open func(fsid string, changes bool) (Filesystem, error)
+	// Mounted returns the labels of the filesystems that are mounted, by their UUIDs; kernel.Mounted by
+	// default.
+	Mounted func() (map[string]string, error)
 	// Users returns where a path of a filesystem is mounted; kernel.Users by default.
 	Users func(path string) ([]string, error)
 	// RefreshInterval is how often filesystems are read again, which is how changes by others
@@ -71,6 +83,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Open == nil {
 		c.Open = func(fsid string, changes bool) (Filesystem, error) { return kernel.Open(fsid, changes) }
+	}
+	if c.Mounted == nil {
+		c.Mounted = kernel.Mounted
 	}
 	if c.Users == nil {
 		c.Users = kernel.Users

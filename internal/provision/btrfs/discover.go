@@ -40,7 +40,7 @@ func marked(mounted map[string]string) map[string]bool {
 // names, or a filesystem with a mark of Berth's has; no other is opened. One that goes and holds
 // volumes stays known, so that its volumes are not taken for deleted.
 func (b backend) Discover(context.Context) error {
-	mounted, err := kernel.Mounted()
+	mounted, err := b.config.Mounted()
 	if err != nil {
 		return fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
 	}

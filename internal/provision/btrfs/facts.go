@@ -48,6 +48,8 @@ type entry struct {
 	astray map[uint64][]uint64
 	// why it could not be removed.
 	stuck string
+	// held is what a copy of a replicated volume holds; nil for another volume.
+	held *held
 }
 
 func (u *facts) ref() provision.PoolRef {
@@ -119,6 +121,9 @@ func (u *facts) view(e *entry) provision.Volume {
 			Identity: kernel.Identity(u.fsid, e.Subvolume), Tree: provision.Subvolume,
 		},
 	}
+	if e.held != nil {
+		v.Problem = e.held.problem(v.Problem)
+	}
 	if u.missing || u.Read.IsZero() {
 		v.Problem = u.Trouble(time.Time{})
 	}
@@ -159,7 +164,7 @@ func (u *facts) pool(now time.Time) provision.Pool {
 // untidy says whether something is left over: of changes that a crash ended, of what was deleted,
 // or of what tenants did.
 func (u *facts) untidy() bool {
-	return !u.missing && (len(u.making)+len(u.trash)+len(u.unlimited()) > 0)
+	return !u.missing && (len(u.making)+len(u.trash)+len(u.unlimited())+len(u.leftovers()) > 0)
 }
 
 // unlimited are the volumes whose limit is not as it should be, or does not cover all that is in

@@ -91,6 +91,11 @@ func (r readings) entries(area string, others map[string]bool) (map[string]*entr
 			continue
 		}
 		r.complete(e, inode)
+		if area == volumesArea || area == trashArea {
+			if e.held, err = r.readHeld(area + "/" + name); err != nil {
+				return nil, err
+			}
+		}
 		entries[name] = e
 	}
 	return entries, nil

@@ -52,6 +52,9 @@ func (p *Provisioner) planSnapshot(u *facts, r provision.SnapshotRequest) (*maki
 	if err != nil {
 		return nil, err
 	}
+	if err := v.sound(); err != nil {
+		return nil, err
+	}
 	if err := u.usable(p.config.Now()); err != nil {
 		return nil, err
 	}

@@ -113,11 +113,16 @@ func (u *facts) tally() tally {
 	}
 	for _, v := range u.volumes {
 		t.live[v.Subvolume.ID], t.here[v.Subvolume.ID] = true, true
+		for id, bytes := range v.held.pins() {
+			t.pinned[id] += bytes
+		}
 	}
 	for _, e := range u.trash {
 		t.here[e.Subvolume.ID] = true
-		for id, bytes := range e.Pins {
-			t.leaving[id] += bytes
+		for _, pins := range []map[uint64]int64{e.Pins, e.held.pins()} {
+			for id, bytes := range pins {
+				t.leaving[id] += bytes
+			}
 		}
 	}
 	return t
@@ -136,7 +141,9 @@ func (t tally) keeps(e *entry) (pins int64) {
 
 // limit returns how much the tenant of a volume may take. What was overwritten and is kept by
 // others still counts for the volume.
-func (t tally) limit(volume *entry) int64 { return t.charged(volume) + t.leaving[volume.Subvolume.ID] }
+func (t tally) limit(volume *entry) int64 {
+	return t.charged(volume) + t.leaving[volume.Subvolume.ID] + volume.held.receives(volume.Size)
+}
 
 // charged returns how much of that is charged, to a volume and its copies. What is still taken beyond
 // that is measured: it counts as foreign.
@@ -148,8 +155,13 @@ func (u *facts) figures(t tally) provision.Pool {
 	ours, charged := int64(0), int64(0)
 	for _, v := range u.volumes {
 		ours += min(v.taken, t.charged(v))
-		charged += v.Size
+		charged += v.Size + v.held.receives(v.Size)
 		p.Foreign += t.keeps(v)
+		for id, bytes := range v.held.pins() {
+			if t.live[id] {
+				charged += bytes
+			}
+		}
 	}
 	for _, e := range u.trash {
 		if e.Volume == "" {

@@ -69,6 +69,7 @@ func (p tidier) tidySoon(ctx context.Context, fsid string) {
 func (p tidier) tidy(ctx context.Context, fsid string) (stuck map[string]string, failure error) {
 	making, trash := map[string]*entry{}, map[string]*entry{}
 	var volumes []*entry
+	var over map[string]*entry
 	bounds := map[string]int64{}
 	p.engine.With(fsid, func(u *facts) {
 		if u == nil {
@@ -80,6 +81,10 @@ func (p tidier) tidy(ctx context.Context, fsid string) (stuck map[string]string,
 		}
 		maps.Copy(making, u.making)
 		maps.Copy(trash, u.trash)
+		over = u.leftovers()
+		for id, v := range over {
+			bounds[id] = u.tally().limit(v)
+		}
 		t := u.tally()
 		for _, v := range u.unlimited() {
 			volumes, bounds[v.ID] = append(volumes, v), t.limit(v)
@@ -98,6 +103,9 @@ func (p tidier) tidy(ctx context.Context, fsid string) (stuck map[string]string,
 	}
 	for _, v := range volumes {
 		failure = errors.Join(failure, f.Limit(v.Subvolume.ID, bounds[v.ID]), gather(f, v))
+	}
+	for id, e := range over {
+		failure = errors.Join(failure, p.sweep(f, id, e, bounds[id]))
 	}
 	for id, e := range making {
 		failure = errors.Join(failure, destroy(f, e), f.Forget(e.root.ID), f.Remove(makingArea+"/"+id))
@@ -157,13 +165,13 @@ func empty(ctx context.Context, f Filesystem, trash map[string]*entry) (stuck ma
 	for id, e := range trash {
 		err := e.sound()
 		if err == nil || e.root.ID == 0 {
-			err = destroy(f, e)
+			err = errors.Join(clear(f, id, e), destroy(f, e))
 		}
 		if err != nil {
 			stuck[id] = fmt.Sprintf("removing it: %v", err)
 			delete(trash, id)
 		}
-		destroyed = destroyed || e.root.ID != 0
+		destroyed = destroyed || e.root.ID != 0 || e.held != nil && len(e.held.places) > 0
 	}
 	if destroyed && f.Commit() != nil {
 		return stuck // nothing is certain

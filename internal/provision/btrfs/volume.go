@@ -30,7 +30,7 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (v 
 		bound, grown := u.tally().limit(e)+size-e.Size, e.record
 		grown.Size = size
 		return func(f Filesystem) (func(*facts), error) {
-			if err := f.Limit(e.Subvolume.ID, bound); err != nil {
+			if err := e.limit(f, bound); err != nil {
 				return nil, err
 			}
 			return rewrite(f, grown, bound)
@@ -50,6 +50,8 @@ func (u *facts) volume(id string) (*entry, error) {
 		return nil, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 	case u.known() != nil:
 		return nil, u.known()
+	case e.held != nil && e.root.ID == 0: // a copy that receives has no head
+		return e, nil
 	}
 	return e, e.sound()
 }

@@ -188,7 +188,7 @@ func refusesDamage(p *pair) {
 	if !p.b.r.Abilities().Checksummed {
 		return
 	}
-	for at := 0; at < len(stream); at += max(1, len(stream)/64) {
+	for at := 0; at < len(stream); at += max(1, len(stream)/24) {
 		damaged := slices.Clone(stream)
 		damaged[at] ^= 0x40
 		if err := p.b.receive(h, damaged); err == nil {

@@ -29,6 +29,8 @@ type Record struct {
 	Fate      provision.Fate
 	// Live says that the head counts: it follows the newest point.
 	Live bool
+	// Since is what a backend compares to know whether a head that it made was changed.
+	Since uint64 `json:",omitempty"`
 	// Receiving is the stream under way, nil if there is none.
 	Receiving *Receiving `json:",omitempty"`
 	// Last is the number of the place that was used last.
@@ -110,7 +112,7 @@ func Decode(text []byte) (Record, error) {
 
 // fields are the names that Encode writes.
 var fields = []string{
-	"Promise", "Opened", "Closed", "Points", "Branches", "Preserved", "Holds", "Snapshots", "Fate", "Live", "Receiving", "Last",
+	"Promise", "Opened", "Closed", "Points", "Branches", "Preserved", "Holds", "Snapshots", "Fate", "Live", "Since", "Receiving", "Last",
 }
 
 // Copy returns the record as the rules of package ownership see it. A CSI snapshot is a hold that

@@ -25,6 +25,7 @@ const (
 	doSetFlags      = 26
 	doDeviceInfo    = 30
 	doInfo          = 31
+	doSend          = 38
 	doQuota         = 40
 	doAssign        = 41
 	doGroup         = 42
@@ -74,10 +75,20 @@ type (
 		_                                [2]uint64
 	}
 	subvolumeArgs struct {
-		id   uint64
-		_    [288]byte
-		uuid [16]byte
-		_    [192]byte
+		id         uint64
+		_          [272]byte
+		generation uint64
+		_          [8]byte
+		uuid       [16]byte
+		_          [192]byte
+	}
+	sendArgs struct {
+		fd, _  int64
+		_      uintptr
+		parent uint64
+		_      uint64
+		_      uint32
+		_      [28]byte
 	}
 	searchArgs struct {
 		tree                                       uint64
