@@ -78,6 +78,8 @@ func (u *facts) has(r provision.CreateRequest) (bool, error) {
 		return false, u.known()
 	case e != nil && (e.Size != provision.RoundUp(r.Size, unit) || e.Inline != r.Inline || e.Source != r.Source):
 		return false, fmt.Errorf("%w: volume %s exists with %d bytes, for %+v, from %+v", provision.ErrConflict, r.ID, e.Size, e.Inline, e.Source)
+	case e != nil && e.held != nil && e.root.ID == 0: // a copy that receives has no head
+		return true, nil
 	case e != nil:
 		return true, e.sound()
 	case u.others[r.ID]:

@@ -144,7 +144,7 @@ func (e *entry) limit(f Filesystem, bound int64) error {
 // volume is in its area, and has that bound.
 func (p *store) sweep(f Filesystem, id string, v *entry, bound int64) (failure error) {
 	dir := volumesArea + "/" + id
-	if v.held == nil || v.held.damage != nil {
+	if v.held == nil {
 		return nil
 	}
 	var gone []*entry
@@ -182,8 +182,8 @@ func (p *store) sweep(f Filesystem, id string, v *entry, bound int64) (failure e
 	return errors.Join(failure, f.Bound(v.Subvolume.ID, bound))
 }
 
-// clear removes all places of a copy in the trash.
-func clear(f Filesystem, id string, e *entry) error {
+// displace removes all places of a copy in the trash.
+func displace(f Filesystem, id string, e *entry) error {
 	if e.held == nil {
 		return nil
 	}
@@ -203,7 +203,6 @@ func clear(f Filesystem, id string, e *entry) error {
 		if err := f.Remove(placeDir(trashArea+"/"+id, place)); err != nil {
 			return err
 		}
-		delete(e.held.places, place)
 	}
 	err := f.Remove(trashArea + "/" + id + placesDir)
 	if errors.Is(err, unix.ENOENT) {

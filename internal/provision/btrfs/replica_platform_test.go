@@ -4,6 +4,7 @@ package btrfs_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"testing"
 	"time"
@@ -29,6 +30,9 @@ func (f fragile) Apply(ctx context.Context, dir string, is kernel.Subvolume, inc
 	return f.c.effect(func() error { return f.Filesystem.Apply(ctx, dir, is, increment, pipe) })
 }
 
+// every says at which effects a process ends in the tests of copies. All of them take an hour.
+var every = flag.Int("every", 7, "the tests of copies end processes at each such effect")
+
 // replicaNode is a node whose volumes can be copies.
 func replicaNode(t *testing.T, label string) conformance.ReplicaNode {
 	n := newNode(t, label)
@@ -39,7 +43,7 @@ func replicaNode(t *testing.T, label string) conformance.ReplicaNode {
 	n.c.Now = func() time.Time { return time.Now().Add(passed) }
 	sound, c := n.c, &crash{}
 	return conformance.ReplicaNode{
-		Pool: n.Ref, Filesystem: provision.Subvolume,
+		Pool: n.Ref, Filesystem: provision.Subvolume, Every: *every,
 		Start: func() provision.Provisioner {
 			n.stop()
 			n.c.Open = c.open

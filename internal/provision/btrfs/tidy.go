@@ -165,7 +165,7 @@ func empty(ctx context.Context, f Filesystem, trash map[string]*entry) (stuck ma
 	for id, e := range trash {
 		err := e.sound()
 		if err == nil || e.root.ID == 0 {
-			err = errors.Join(clear(f, id, e), destroy(f, e))
+			err = errors.Join(displace(f, id, e), destroy(f, e))
 		}
 		if err != nil {
 			stuck[id] = fmt.Sprintf("removing it: %v", err)

@@ -24,6 +24,8 @@ type ReplicaNode struct {
 	// Crash has the next process end at an effect: the odd numbers are just before one, the even
 	// numbers just after it; it never ends at 0. ended says whether it did.
 	Crash func(at int) (ended func() bool)
+	// Every says that only each such effect is tried: those of real disks take minutes. 0 is each.
+	Every int
 	// Write writes a text to the head of a volume that may be written, and Read reads as much.
 	Write func(v provision.Volume, text string)
 	Read  func(v provision.Volume, bytes int) string

@@ -113,7 +113,7 @@ func (p *pair) sound(s *side, at int) {
 
 func crashesAnywhere(p *pair) {
 	for n, node := range []*side{&p.a, &p.b} {
-		for at, ended := 1, true; ended; at++ {
+		for at, ended := 1, true; ended; at += max(1, node.Every) {
 			crashed := node.Crash(at)
 			p.restart()
 			for i, step := range life(p) {

@@ -135,18 +135,26 @@ func (r *Replicator) content(id string, place uint64) string {
 	return r.p.disks.held(id).places[place]
 }
 
-// fill reads the stream into its place, and returns the whole content.
-func (r *Replicator) fill(ctx context.Context, h provision.StreamHeader, pipe io.Reader, base string) (string, error) {
-	var numbers [2]int
-	for i, bound := range []int{len(base), largest} {
+// counts reads numbers that have bounds.
+func counts(pipe io.Reader, bounds ...int) (numbers []int, err error) {
+	for _, bound := range bounds {
 		part, err := read(pipe, 0)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if len(part) != 8 || binary.BigEndian.Uint64(part) > uint64(bound) { //nolint:gosec // a length
-			return "", errDamaged
+			return nil, errDamaged
 		}
-		numbers[i] = int(binary.BigEndian.Uint64(part)) //nolint:gosec // bounded
+		numbers = append(numbers, int(binary.BigEndian.Uint64(part))) //nolint:gosec // bounded
+	}
+	return numbers, nil
+}
+
+// fill reads the stream into its place, and returns the whole content.
+func (r *Replicator) fill(ctx context.Context, h provision.StreamHeader, pipe io.Reader, base string) (string, error) {
+	numbers, err := counts(pipe, len(base), largest)
+	if err != nil {
+		return "", err
 	}
 	f, err := r.facts(h.Volume)
 	if err != nil {

@@ -81,33 +81,43 @@ func (r *Record) keep(p lineage.Point, snapshots ...string) {
 }
 
 // May returns why a stream must not be applied to the copy of a volume. dirty says that its head
-// differs from its newest point, and writable that it is mounted or open.
+// differs from its newest point.
 func (r Record) May(h provision.StreamHeader, v provision.Volume, dirty bool) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
-	c := r.Copy(dirty || r.Unpointed(v))
+	if err := fits(h, v); err != nil {
+		return err
+	}
 	switch {
-	case v.ID != h.Volume:
-		return fmt.Errorf("%w: the stream is of volume %s, not %s", provision.ErrConflict, h.Volume, v.ID)
-	case h.Size > v.Size:
-		return fmt.Errorf("%w: the stream is of a volume of %d bytes, and volume %s has %d: expand it first", provision.ErrConflict, h.Size, v.ID, v.Size)
 	case !r.Exists && v.Filesystem != "":
 		return fmt.Errorf("%w: volume %s holds data and is no copy", provision.ErrConflict, v.ID)
 	case r.Exists && r.Live && r.mayWrite() == nil:
 		return fmt.Errorf("%w: volume %s is open for writing in epoch %v", provision.ErrConflict, v.ID, r.Opened)
 	case !h.Base.IsZero() && len(r.Points) >= provision.MaxPoints:
 		return fmt.Errorf("%w: volume %s has %d points already", provision.ErrNoSpace, v.ID, len(r.Points))
-	case h.Filesystem != v.Filesystem && v.Filesystem != "", provision.ByItself(h.Filesystem) != v.Content.Tree && h.Filesystem != "":
-		return fmt.Errorf("%w: the stream is of a volume with filesystem %q, and volume %s has %q", provision.ErrConflict, h.Filesystem, v.ID, v.Filesystem)
 	}
 	for id, p := range r.Snapshots {
 		if slices.Contains(h.Snapshots, id) && p != h.Target {
 			return fmt.Errorf("%w: snapshot %s of volume %s is point %v", provision.ErrConflict, id, v.ID, p)
 		}
 	}
+	c := r.Copy(dirty || r.Unpointed(v))
 	if ok, why := ownership.Receive(&c, false, &h.Stream); !ok {
 		return fmt.Errorf("%w: the stream of volume %s is refused: %s", provision.ErrConflict, v.ID, why.Message())
+	}
+	return nil
+}
+
+// fits returns why a stream cannot be of a volume.
+func fits(h provision.StreamHeader, v provision.Volume) error {
+	switch {
+	case v.ID != h.Volume:
+		return fmt.Errorf("%w: the stream is of volume %s, not %s", provision.ErrConflict, h.Volume, v.ID)
+	case h.Size > v.Size:
+		return fmt.Errorf("%w: the stream is of a volume of %d bytes, and volume %s has %d: expand it first", provision.ErrConflict, h.Size, v.ID, v.Size)
+	case h.Filesystem != v.Filesystem && v.Filesystem != "", provision.ByItself(h.Filesystem) != v.Content.Tree && h.Filesystem != "":
+		return fmt.Errorf("%w: the stream is of a volume with filesystem %q, and volume %s has %q", provision.ErrConflict, h.Filesystem, v.ID, v.Filesystem)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -125,12 +126,10 @@ func (a *applier) make(path string, m *message) error {
 			return err
 		}
 		kinds := map[command][]uint64{cmdNode: {unix.S_IFCHR, unix.S_IFBLK}, cmdPipe: {unix.S_IFIFO}, cmdSocket: {unix.S_IFSOCK}}
-		for _, kind := range kinds[m.command] {
-			if n[0]&unix.S_IFMT == kind {
-				return unix.Mknodat(dir, name, uint32(n[0]&(unix.S_IFMT|0o7777)), int(n[1])) //nolint:gosec // masked; a number of a device
-			}
+		if !slices.Contains(kinds[m.command], n[0]&unix.S_IFMT) {
+			return damaged("mode %o", n[0])
 		}
-		return damaged("mode %o", n[0])
+		return unix.Mknodat(dir, name, uint32(n[0]&(unix.S_IFMT|0o7777)), int(n[1])) //nolint:gosec // masked; a number of a device
 	})
 }
 
