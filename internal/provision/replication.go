@@ -142,7 +142,7 @@ const (
 	maxTags   = 16
 	maxToken  = 4096
 	maxFormat = 64
-	maxLosses = 64
+	maxLosses = 8 // as package ownership keeps
 )
 
 var (

@@ -40,11 +40,13 @@ type Replicator interface {
 	// State may have to write out what the kernel still has in memory.
 	State(ctx context.Context, id string) (Replica, error)
 
-	// Mark makes parts of the record durable: see Mark. ErrConflict if Opened or Closed would fall.
+	// Mark makes parts of the record durable: see Mark. A volume that was none becomes a copy: it cannot
+	// be mounted from then on, unless it is open for writing. ErrConflict if Opened or Closed would fall.
 	Mark(ctx context.Context, id string, m Mark) error
 
 	// Snapshot keeps the head as a new point, the newest one. A point that exists already is kept as
-	// it is. ErrConflict if the point is not newer than the newest one, or the head does not count;
+	// it is. ErrConflict if the point is not newer than the newest one, the head does not count, or the
+	// volume is no copy;
 	// ErrNoSpace if there is no room for all of the head to be overwritten afterwards.
 	Snapshot(ctx context.Context, r PointRequest) error
 
@@ -65,7 +67,9 @@ type Replicator interface {
 	//
 	// The volume exists: Create made it, so its room is charged. A stream that ends too early or is
 	// damaged is ErrInvalid, and changes nothing. What was received of it stays, as State tells, if it
-	// can be resumed. The peer is not trusted: whatever the bytes are, nothing outside the volume is
+	// can be resumed. Receive ends when ctx does, if the pipe can have a deadline, and else when its
+	// other end is closed. The caller has made sure that the peer may send this volume, in this epoch and
+	// with these snapshots. Otherwise the peer is not trusted: whatever the bytes are, nothing outside the volume is
 	// read or changed, and the volume takes no more room than its size allows.
 	Receive(ctx context.Context, h StreamHeader, pipe *os.File) error
 

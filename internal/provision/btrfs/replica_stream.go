@@ -144,7 +144,11 @@ func (r *Replicator) may(c *copied, h provision.StreamHeader) error {
 	case h.Resume != "":
 		return fmt.Errorf("%w: a stream of btrfs cannot be resumed", provision.ErrConflict)
 	}
-	return errors.Join(c.held.May(h, c.volume, c.dirty), r.unused(h.Volume, "/"+c.dir))
+	dirty, err := c.changed()
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.held.May(h, c.volume, dirty), r.unused(h.Volume, "/"+c.dir))
 }
 
 // prepare notes the stream, and makes the subvolume that it is applied to. What an earlier stream left

@@ -47,16 +47,13 @@ func (r *Replicator) Abilities() provision.Abilities {
 
 // copied is a copy when a change of it begins.
 type copied struct {
-	f      Filesystem
-	fsid   string
-	dir    string
-	entry  *entry
-	held   *held
-	volume provision.Volume
-	dirty  bool
-	// bound of the volume, and needs what the pool must have room for before its head or a stream is
-	// written, besides what is charged already.
-	tally tally
+	f         Filesystem
+	fsid, dir string
+	entry     *entry
+	held      *held
+	volume    provision.Volume
+	tally     tally
+	// admit says whether the pool has room for so many bytes more.
 	admit func(l provision.Limits, bytes int64) error
 }
 
@@ -97,14 +94,10 @@ func (r *Replicator) alter(ctx context.Context, id string, do func(c *copied) (r
 	})
 }
 
-// change carries a change out: new data first, and then the record.
-// What the record does not name any more is tidied up later.
+// change carries a change out: new data first, and then the record. What the record does not name any
+// more is tidied up later.
 func (r *Replicator) change(c *copied, do func(c *copied) (replica.Record, error)) error {
-	err := c.fresh()
-	if err == nil {
-		c.dirty, err = c.changed()
-	}
-	if err != nil {
+	if err := c.fresh(); err != nil {
 		return err
 	}
 	n, err := do(c)
@@ -150,18 +143,28 @@ func (c *copied) changed() (bool, error) {
 	if !ok {
 		return c.held.Unpointed(c.volume), nil
 	}
-	if err := c.f.Sync(); err != nil {
-		return false, err
-	}
-	head, is, err := c.f.Generation(c.dir)
-	if err == nil && is != c.entry.Subvolume {
-		err = c.entry.sound()
+	point, dir, err := c.place(tip.Point)
+	if err == nil {
+		err = c.f.Sync()
 	}
 	if err != nil {
 		return false, err
 	}
-	point, _, err := c.f.Generation(placeDir(c.dir, tip.Place))
-	return head > max(point, c.held.Since), err
+	head, err := c.generation(c.dir, c.entry)
+	if err != nil {
+		return false, err
+	}
+	then, err := c.generation(dir, point)
+	return head > max(then, c.held.Since), err
+}
+
+// generation returns the transaction that last changed the subvolume of an entry.
+func (c *copied) generation(dir string, e *entry) (uint64, error) {
+	generation, is, err := c.f.Generation(dir)
+	if err == nil && is != e.Subvolume {
+		err = fmt.Errorf("%w: in place of subvolume %d of volume %s there is %d", provision.ErrConflict, e.Subvolume.ID, c.volume.ID, is.ID)
+	}
+	return generation, err
 }
 
 // place returns a point of the copy with its data.
@@ -211,13 +214,14 @@ func (r *Replicator) State(ctx context.Context, id string) (s provision.Replica,
 		return s, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
 	}
 	defer c.f.Close()
+	dirty := false
 	if err = c.fresh(); err == nil {
-		c.dirty, err = c.changed()
+		dirty, err = c.changed()
 	}
 	if err != nil {
 		return s, provision.Unavailable(err)
 	}
-	return c.held.View(c.volume, c.dirty, ""), nil
+	return c.held.View(c.volume, dirty, ""), nil
 }
 
 // Mark implements provision.Replicator.
@@ -270,7 +274,11 @@ func (r *Replicator) Abort(ctx context.Context, id string) error {
 // RollBack implements provision.Replicator.
 func (r *Replicator) RollBack(ctx context.Context, id string, to lineage.Point) error {
 	return r.alter(ctx, id, func(c *copied) (replica.Record, error) {
-		n, err := c.held.RollBack(to, c.dirty, r.config.Now())
+		dirty, err := c.changed()
+		if err != nil {
+			return c.held.Record, err
+		}
+		n, err := c.held.RollBack(to, dirty, r.config.Now())
 		if err == nil {
 			err = r.unused(id, "/"+c.dir)
 		}
@@ -280,7 +288,13 @@ func (r *Replicator) RollBack(ctx context.Context, id string, to lineage.Point) 
 
 // Preserve implements provision.Replicator.
 func (r *Replicator) Preserve(ctx context.Context, id string, common lineage.Point) error {
-	return r.alter(ctx, id, func(c *copied) (replica.Record, error) { return c.held.Preserve(common, c.dirty, r.config.Now()) })
+	return r.alter(ctx, id, func(c *copied) (replica.Record, error) {
+		dirty, err := c.changed()
+		if err != nil {
+			return c.held.Record, err
+		}
+		return c.held.Preserve(common, dirty, r.config.Now())
+	})
 }
 
 // Forget implements provision.Replicator.

@@ -65,6 +65,7 @@ func RunReplication(t *testing.T, start func(*testing.T) [2]ReplicaNode) {
 		"roles change and the increments go the other way":                  rolesChange,
 		"deleting a volume removes all of its points":                       deletesCopies,
 		"a receiver that is superseded while it receives takes no point":    promisesOvertake,
+		"a sender whose receiver goes away stops, and keeps nothing":        stopsSending,
 		"a caller that gives up ends a stream":                              givesUpStreams,
 		"a process may end at any effect on either side of a stream's life": crashesAnywhere,
 	} {

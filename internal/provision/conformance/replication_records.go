@@ -23,6 +23,7 @@ func noCopyYet(p *pair) {
 	wants(p.t, "holding", a.r.Hold(p.t.Context(), id(1), ownership.Hold{For: "node-2", Point: point(one, 1), Until: a.Now().Add(time.Hour)}), provision.ErrNotFound)
 	_, err := a.r.Writable(p.t.Context(), id(1))
 	wants(p.t, "making it writable", err, provision.ErrConflict)
+	wants(p.t, "taking a point", a.r.Snapshot(p.t.Context(), provision.PointRequest{Volume: id(1), Point: point(one, 1)}), provision.ErrConflict)
 	if v, err := a.Get(p.t.Context(), id(1)); err != nil || v.Problem != "" || a.state().Exists {
 		p.t.Errorf("it became a copy: %+v, %v", v, err)
 	}

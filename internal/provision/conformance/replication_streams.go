@@ -366,3 +366,27 @@ func givesUpStreams(p *pair) {
 	must(p.t, "aborting", p.b.r.Abort(p.t.Context(), id(1)))
 	must(p.t, "receiving again", p.b.receive(h, stream))
 }
+
+func stopsSending(p *pair) {
+	p.copied()
+	p.a.write(strings.Repeat("large", 1<<17))
+	p.a.take(point(one, 3))
+	p.a.take(point(one, 4))
+	reader, writer, err := os.Pipe()
+	must(p.t, "making a pipe", err)
+	defer writer.Close()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- p.a.r.Send(p.t.Context(), provision.SendRequest{Volume: id(1), Base: point(one, 2), Target: point(one, 3)}, writer)
+	}()
+	_, err = reader.Read(make([]byte, 16))
+	must(p.t, "reading", err)
+	for _, at := range []lineage.Point{point(one, 2), point(one, 3)} {
+		wants(p.t, "dropping what is sent", p.a.r.Drop(p.t.Context(), id(1), []lineage.Point{at}), provision.ErrInUse)
+	}
+	_ = reader.Close()
+	if err := <-ended; err == nil {
+		p.t.Error("a stream that nobody read was sent")
+	}
+	must(p.t, "dropping", p.a.r.Drop(p.t.Context(), id(1), []lineage.Point{point(one, 2), point(one, 3)}))
+}

@@ -53,7 +53,9 @@ func (r Record) Snapshot(q provision.PointRequest, place uint64, now time.Time) 
 		return r, true, nil
 	case held || r.Snapshots[q.Snapshot] != (lineage.Point{}):
 		return r, false, fmt.Errorf("%w: point %v or snapshot %s of volume %s exists without the other", provision.ErrConflict, q.Point, q.Snapshot, q.Volume)
-	case r.Exists && !r.Live:
+	case !r.Exists:
+		return r, false, fmt.Errorf("%w: volume %s is no copy: mark it first", provision.ErrConflict, q.Volume)
+	case !r.Live:
 		return r, false, fmt.Errorf("%w: the head of volume %s does not follow its newest point", provision.ErrConflict, q.Volume)
 	case q.Point.Seq <= tip.Seq || branch:
 		return r, false, fmt.Errorf("%w: point %v of volume %s is not newer than %v", provision.ErrConflict, q.Point, q.Volume, tip.Point)
@@ -61,10 +63,20 @@ func (r Record) Snapshot(q provision.PointRequest, place uint64, now time.Time) 
 		return r, false, fmt.Errorf("%w: volume %s has %d points already", provision.ErrNoSpace, q.Volume, len(r.Points))
 	}
 	n = r.fresh(now)
-	n.Exists, n.Live, n.Last = true, true, max(n.Last, place)
-	n.Points = append(n.Points, Point{q.Point, place})
+	n.Points, n.Last = append(n.Points, Point{q.Point, place}), max(n.Last, place)
 	n.keep(q.Point, q.Snapshot)
-	return n, false, nil
+	return n, false, n.roomy()
+}
+
+// roomy returns ErrNoSpace if points, holds and branches take so much of the record that a promise
+// might not fit: a node must always be able to give an epoch up.
+func (r Record) roomy() error {
+	r.Promise = ownership.Promise{}
+	text, err := r.Encode()
+	if err == nil && len(text) > longest*2/5 {
+		err = fmt.Errorf("%w: the record of the copy has no room for another point or hold", provision.ErrNoSpace)
+	}
+	return err
 }
 
 // keep notes that a point is a CSI snapshot.
@@ -101,6 +113,9 @@ func (r Record) May(h provision.StreamHeader, v provision.Volume, dirty bool) er
 		if slices.Contains(h.Snapshots, id) && p != h.Target {
 			return fmt.Errorf("%w: snapshot %s of volume %s is point %v", provision.ErrConflict, id, v.ID, p)
 		}
+	}
+	if err := r.roomy(); err != nil && !h.Base.IsZero() {
+		return err
 	}
 	c := r.Copy(dirty || r.Unpointed(v))
 	if ok, why := ownership.Receive(&c, false, &h.Stream); !ok {
@@ -277,7 +292,7 @@ func (r Record) Hold(h ownership.Hold, now time.Time) (Record, error) {
 		return r, fmt.Errorf("%w: there are %d holds already", provision.ErrNoSpace, len(n.Holds))
 	}
 	n.Holds = append(n.Holds, ownership.Hold{For: h.For, Point: h.Point, Until: h.Until.UTC()})
-	return n, nil
+	return n, n.roomy()
 }
 
 // Release returns the record without a hold and, if snapshot is set, without the CSI snapshot of

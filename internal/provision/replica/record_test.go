@@ -90,24 +90,45 @@ func TestARecordThatIsTooLongIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFullRecordWithAllHoldsAndPointsFits(t *testing.T) {
-	r := replica.Record{Exists: true}
-	long := lineage.Epoch{Number: 1 << 40, ID: strings.Repeat("a", 36)}
-	p := lineage.Point{Epoch: long, Seq: 1 << 40}
-	for range 24 {
-		r.Points = append(r.Points, replica.Point{Point: p, Place: 1 << 20})
+// A node must always be able to promise and to give up, however much it holds.
+func TestARecordAlwaysHasRoomForAPromise(t *testing.T) {
+	long := func(n uint64) lineage.Epoch { return lineage.Epoch{Number: 1<<40 + n, ID: strings.Repeat("a", 36)} }
+	m := provision.Mark{Promise: ownership.Promise{Primary: strings.Repeat("n", 250), Boot: strings.Repeat("b", 36)}, Opened: long(99), Closed: long(99)}
+	for n := range uint64(lineage.MaxBranches) {
+		m.Promise.Lineage = m.Promise.Lineage.Extend(lineage.Branch{Epoch: long(n + 1), From: lineage.Point{Epoch: long(n), Seq: 1 << 40}})
 	}
 	for range 8 {
-		r.Holds = append(r.Holds, ownership.Hold{For: "a-node-with-a-name.example.com", Point: p, Until: now})
+		at := lineage.Point{Epoch: long(1), Seq: 1 << 40}
+		m.Promise.Losses = append(m.Promise.Losses, ownership.Loss{Epoch: long(1), Kept: at, Known: at})
 	}
-	for range lineage.MaxBranches {
-		r.Promise.Lineage = append(r.Promise.Lineage, lineage.Branch{Epoch: long, From: p})
+	m.Promise.Epoch = m.Promise.Lineage.Head()
+	r, err := replica.Record{}.Mark(provision.Mark{Opened: long(1)}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := false
+	for seq := uint64(1); !full; seq++ {
+		p := lineage.Point{Epoch: long(1), Seq: seq}
+		next, _, err := r.Snapshot(provision.PointRequest{Volume: "pvc-1", Point: p}, seq, now)
+		if err == nil {
+			r = next
+			next, err = r.Hold(ownership.Hold{For: "a-node-with-a-name.example.com", Point: p, Until: now.Add(time.Hour)}, now)
+		}
+		if full = errors.Is(err, provision.ErrNoSpace); !full {
+			if err != nil {
+				t.Fatal(err)
+			}
+			r = next
+		}
+	}
+	if r, err = r.Mark(m, now); err != nil {
+		t.Fatal(err)
 	}
 	text, err := r.Encode()
 	if err != nil {
 		t.Error(err)
 	}
-	t.Logf("it has %d bytes", len(text))
+	t.Logf("%d points and %d holds, in %d bytes", len(r.Points), len(r.Holds), len(text))
 }
 
 func TestAPlaceIsLeftOverOnceNothingNamesIt(t *testing.T) {
