@@ -19,46 +19,48 @@ func (r *Replicator) Send(ctx context.Context, q provision.SendRequest, pipe *os
 	if q.Resume != "" {
 		return fmt.Errorf("%w: a stream of btrfs cannot be resumed", provision.ErrInvalid)
 	}
-	// The points stay from the moment at which they are looked up.
-	r.count(q, 1)
-	state, err := r.State(ctx, q.Volume)
-	if err == nil {
-		_, err = state.Header(r.Abilities(), q)
-	}
-	var target, base kernel.Subvolume
-	var dir, fsid string
-	if err == nil {
-		fsid, err = r.locate(ctx, q.Volume)
-	}
-	if err == nil {
-		target, base, dir, err = r.subvolumes(fsid, q)
-	}
-	if err != nil {
-		r.count(q, -1)
-		return err
-	}
 	out, err := duplicate(pipe)
 	if err != nil {
-		r.count(q, -1)
 		return err
 	}
 	sent := make(chan error, 1)
 	go func() { // ends when the other end of the pipe is closed, at the latest
-		defer r.count(q, -1)
-		defer out.Close()
-		f, err := r.config.Open(fsid, false)
-		if err == nil {
-			err = f.Send(dir, target, base, out)
-			f.Close()
-		}
+		r.count(q, 1) // the points stay from the moment at which they are looked up
+		err := r.send(context.WithoutCancel(ctx), q, out)
+		_ = out.Close()
+		r.count(q, -1)
 		sent <- err
 	}()
 	select {
 	case err = <-sent:
+		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+func (r *Replicator) send(ctx context.Context, q provision.SendRequest, pipe *os.File) error {
+	state, err := r.State(ctx, q.Volume)
 	if err != nil {
+		return err
+	}
+	if _, err := state.Header(r.Abilities(), q); err != nil {
+		return err
+	}
+	fsid, err := r.locate(ctx, q.Volume)
+	if err != nil {
+		return err
+	}
+	target, base, dir, err := r.subvolumes(fsid, q)
+	if err != nil {
+		return err
+	}
+	f, err := r.config.Open(fsid, false)
+	if err != nil {
+		return fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
+	}
+	defer f.Close()
+	if err := f.Send(dir, target, base, pipe); err != nil {
 		return fmt.Errorf("sending point %v of volume %s: %w", q.Target, q.Volume, err)
 	}
 	return nil
