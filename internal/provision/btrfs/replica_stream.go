@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -197,15 +198,15 @@ func (r *Replicator) prepare(ctx context.Context, h provision.StreamHeader) erro
 				return err
 			},
 			func() error { return c.f.Count(s.ID, c.entry.Subvolume.ID, true) },
-			func() error { return r.placed(h, c.held.Receiving.Place, s, nil).write(c.f, at) },
+			func() error { return placed(r.config.Now(), h, c.held.Receiving.Place, s, nil).write(c.f, at) },
 			c.f.Commit,
 		)
 	})
 }
 
 // placed is the record of the place that a stream is received into.
-func (r *Replicator) placed(h provision.StreamHeader, place uint64, s kernel.Subvolume, pins map[uint64]int64) record {
-	return record{ID: fmt.Sprint(place), Subvolume: s, Size: h.Size, Volume: h.Volume, Taken: r.config.Now().UTC().Truncate(1e9), Pins: pins}
+func placed(now time.Time, h provision.StreamHeader, place uint64, s kernel.Subvolume, pins map[uint64]int64) record {
+	return record{ID: fmt.Sprint(place), Subvolume: s, Size: h.Size, Volume: h.Volume, Taken: now.UTC().Truncate(1e9), Pins: pins}
 }
 
 // fill applies the stream. It takes as long as the sender likes, so no lock is held.
@@ -263,11 +264,11 @@ func (r *Replicator) finish(ctx context.Context, h provision.StreamHeader) error
 		}
 		group := c.entry.Subvolume.ID
 		kept := min(provision.RoundUp(max(quotas[group].Taken, 1), unit), c.entry.Size)
-		placed, volume := r.placed(h, number, e.Subvolume, map[uint64]int64{group: kept}), c.entry.record
+		point, volume := placed(r.config.Now(), h, number, e.Subvolume, map[uint64]int64{group: kept}), c.entry.record
 		volume.Filesystem = h.Filesystem
 		return n, each(
 			func() error { return c.f.Seal(at, e.Subvolume) },
-			func() error { return placed.write(c.f, at) },
+			func() error { return point.write(c.f, at) },
 			func() error {
 				if volume.Filesystem == c.entry.Filesystem {
 					return nil

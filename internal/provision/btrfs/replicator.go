@@ -85,7 +85,7 @@ func (r *Replicator) alter(ctx context.Context, id string, do func(c *copied) (r
 		}
 		return func(f Filesystem) (func(*facts), error) {
 			c.f = f
-			err := r.change(c, do)
+			err := c.change(do)
 			r.engine.Book.Changed(fsid)
 			r.refresh(context.WithoutCancel(ctx), fsid)
 			return func(*facts) {}, err
@@ -95,7 +95,7 @@ func (r *Replicator) alter(ctx context.Context, id string, do func(c *copied) (r
 
 // change carries a change out: new data first, and then the record. What the record does not name any
 // more is tidied up later.
-func (r *Replicator) change(c *copied, do func(c *copied) (replica.Record, error)) error {
+func (c *copied) change(do func(c *copied) (replica.Record, error)) error {
 	if err := c.fresh(); err != nil {
 		return err
 	}

@@ -64,13 +64,13 @@ func (r Record) Snapshot(q provision.PointRequest, place uint64, now time.Time) 
 	}
 	n = r.fresh(now)
 	n.Points, n.Last = append(n.Points, Point{q.Point, place}), max(n.Last, place)
-	n.keep(q.Point, q.Snapshot)
-	return n, false, n.roomy()
+	keep(&n, q.Point, q.Snapshot)
+	return n, false, roomy(n)
 }
 
 // roomy returns ErrNoSpace if points, holds and branches take so much of the record that a promise
 // might not fit: a node must always be able to give an epoch up.
-func (r Record) roomy() error {
+func roomy(r Record) error {
 	r.Promise = ownership.Promise{}
 	text, err := r.Encode()
 	if err == nil && len(text) > longest*2/5 {
@@ -80,7 +80,7 @@ func (r Record) roomy() error {
 }
 
 // keep notes that a point is a CSI snapshot.
-func (r *Record) keep(p lineage.Point, snapshots ...string) {
+func keep(r *Record, p lineage.Point, snapshots ...string) {
 	for _, id := range snapshots {
 		if id == "" {
 			continue
@@ -109,13 +109,13 @@ func (r Record) RollBack(to lineage.Point, dirty bool, now time.Time) (Record, e
 	}
 	n := r.fresh(now)
 	n.Points, n.Live = n.Points[:i+1], false
-	n.strip(r)
+	strip(&n, r)
 	return n, nil
 }
 
 // strip removes the holds of points that are not held any more. A point that is a CSI snapshot keeps
 // its place: snapshots go by their own objects, and not with the other points.
-func (r *Record) strip(before Record) {
+func strip(r *Record, before Record) {
 	r.Holds = slices.DeleteFunc(r.Holds, func(h ownership.Hold) bool {
 		_, held := r.Place(h.Point)
 		return !held
@@ -158,12 +158,12 @@ func (r Record) Forget(tip lineage.Point, now time.Time) Record {
 	for i := range n.Branches {
 		n.Branches[i].Snapshot = n.Branches[i].Snapshot || n.Branches[i].Tip == tip
 	}
-	n.release()
+	release(&n)
 	return n
 }
 
 // release removes what was kept only as a CSI snapshot, and is none any more.
-func (r *Record) release() {
+func release(r *Record) {
 	r.Branches = slices.DeleteFunc(r.Branches, func(b Branch) bool {
 		for _, p := range r.Snapshots {
 			if p == b.Tip {
@@ -203,7 +203,7 @@ func (r Record) Hold(h ownership.Hold, now time.Time) (Record, error) {
 		return r, fmt.Errorf("%w: there are %d holds already", provision.ErrNoSpace, len(n.Holds))
 	}
 	n.Holds = append(n.Holds, ownership.Hold{For: h.For, Point: h.Point, Until: h.Until.UTC()})
-	return n, n.roomy()
+	return n, roomy(n)
 }
 
 // Release returns the record without a hold and, if snapshot is set, without the CSI snapshot of
@@ -213,7 +213,7 @@ func (r Record) Release(owner string, p lineage.Point, now time.Time, snapshot b
 	n.Holds = slices.DeleteFunc(n.Holds, func(h ownership.Hold) bool { return h.For == owner && h.Point == p })
 	if at, kept := n.Snapshots[owner]; snapshot && kept && at == p {
 		delete(n.Snapshots, owner)
-		n.release()
+		release(&n)
 	}
 	return n
 }

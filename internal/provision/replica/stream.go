@@ -26,7 +26,7 @@ func (r Record) May(h provision.StreamHeader, v provision.Volume, dirty bool) er
 	case !h.Base.IsZero() && len(r.Points) >= provision.MaxPoints:
 		return fmt.Errorf("%w: volume %s has %d points already", provision.ErrNoSpace, v.ID, len(r.Points))
 	}
-	if err := r.takes(h); err != nil {
+	if err := takes(r, h); err != nil {
 		return err
 	}
 	c := r.Copy(dirty || r.Unpointed(v))
@@ -37,7 +37,7 @@ func (r Record) May(h provision.StreamHeader, v provision.Volume, dirty bool) er
 }
 
 // takes returns why the record cannot take the target of a stream.
-func (r Record) takes(h provision.StreamHeader) error {
+func takes(r Record, h provision.StreamHeader) error {
 	for id, p := range r.Snapshots {
 		if slices.Contains(h.Snapshots, id) && p != h.Target {
 			return fmt.Errorf("%w: snapshot %s of volume %s is point %v", provision.ErrConflict, id, h.Volume, p)
@@ -46,7 +46,7 @@ func (r Record) takes(h provision.StreamHeader) error {
 	if h.Base.IsZero() {
 		return nil
 	}
-	return r.roomy()
+	return roomy(r)
 }
 
 // fits returns why a stream cannot be of a volume.
@@ -94,8 +94,8 @@ func (r Record) Received(h provision.StreamHeader, place uint64, now time.Time) 
 	}
 	n.Points, n.Last = append(n.Points, Point{h.Target, place}), max(n.Last, place)
 	n.Promise, n.Receiving, n.Live = c.Promise, nil, false
-	n.strip(r)
-	n.keep(h.Target, h.Snapshots...)
+	strip(&n, r)
+	keep(&n, h.Target, h.Snapshots...)
 	return n, nil
 }
 

@@ -53,6 +53,7 @@ func readable(place *os.File) (*os.File, error) {
 
 // Filesystem is an open filesystem. Its paths begin at its top, and lead nowhere else.
 type Filesystem struct {
+	copies
 	mount, top *os.File
 	root       *os.Root
 }
@@ -88,6 +89,7 @@ func Bring(node, fsid string) (*Filesystem, error) { return open(node, fsid, tru
 
 func open(node, fsid string, changes bool) (*Filesystem, error) {
 	f := &Filesystem{}
+	f.copies = copies{f}
 	if err := f.open(node, fsid, changes); err != nil {
 		f.Close()
 		return nil, err

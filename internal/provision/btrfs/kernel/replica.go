@@ -15,9 +15,12 @@ import (
 // the volume's own record, which an agent that knows no copies writes anew without it.
 const copyName = "trusted.berth.copy"
 
+// copies has the methods of a Filesystem about the copies of volumes.
+type copies struct{ f *Filesystem }
+
 // Copy returns the record of a copy in a volume's directory, nil if it has none.
-func (f *Filesystem) Copy(dir string) (record []byte, err error) {
-	err = f.within(dir, func(d *os.File) error {
+func (c copies) Copy(dir string) (record []byte, err error) {
+	err = c.f.within(dir, func(d *os.File) error {
 		record = make([]byte, 1<<16)
 		n, err := unix.Fgetxattr(int(d.Fd()), copyName, record)
 		if errors.Is(err, unix.ENODATA) {
@@ -30,20 +33,20 @@ func (f *Filesystem) Copy(dir string) (record []byte, err error) {
 }
 
 // RecordCopy writes down the record of a copy.
-func (f *Filesystem) RecordCopy(dir string, record []byte) error {
-	return f.within(dir, func(d *os.File) error { return unix.Fsetxattr(int(d.Fd()), copyName, record, 0) })
+func (c copies) RecordCopy(dir string, record []byte) error {
+	return c.f.within(dir, func(d *os.File) error { return unix.Fsetxattr(int(d.Fd()), copyName, record, 0) })
 }
 
 // Bound is Limit for a subvolume that was destroyed, and for which others count.
-func (f *Filesystem) Bound(id uint64, size int64) error {
+func (c copies) Bound(id uint64, size int64) error {
 	l := limitArgs{id: volumeGroup | id, flags: referenced, referenced: unlimited}
 	if size > 0 {
 		l.referenced = uint64(size)
 	}
-	if err := ioctl(f.top, write, doGroup, &groupArgs{1, l.id}); err != nil && !errors.Is(err, unix.EEXIST) {
+	if err := ioctl(c.f.top, write, doGroup, &groupArgs{1, l.id}); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("making the quota of subvolume %d: %w", id, err)
 	}
-	if err := ioctl(f.top, read, doLimit, &l); err != nil {
+	if err := ioctl(c.f.top, read, doLimit, &l); err != nil {
 		return fmt.Errorf("limiting subvolume %d: %w", id, err)
 	}
 	return nil
@@ -51,8 +54,8 @@ func (f *Filesystem) Bound(id uint64, size int64) error {
 
 // Generation returns the transaction that last changed the subvolume in a directory, as far as it is
 // on the disk, and the subvolume.
-func (f *Filesystem) Generation(dir string) (generation uint64, s Subvolume, err error) {
-	err = f.within(dir+"/"+Data, func(d *os.File) error {
+func (c copies) Generation(dir string) (generation uint64, s Subvolume, err error) {
+	err = c.f.within(dir+"/"+Data, func(d *os.File) error {
 		var of subvolumeArgs
 		err := ioctl(d, read, doSubvolumeInfo, &of)
 		generation, s = of.generation, Subvolume{of.id, uuid(of.uuid)}
@@ -62,11 +65,11 @@ func (f *Filesystem) Generation(dir string) (generation uint64, s Subvolume, err
 }
 
 // Sync writes everything to the disks, also what tenants have in memory.
-func (f *Filesystem) Sync() error { return unix.Syncfs(int(f.top.Fd())) }
+func (c copies) Sync() error { return unix.Syncfs(int(c.f.top.Fd())) }
 
 // Seal makes the subvolume in a directory, which must be the one that is given, read-only.
-func (f *Filesystem) Seal(dir string, is Subvolume) error {
-	return f.within(dir+"/"+Data, func(d *os.File) error {
+func (c copies) Seal(dir string, is Subvolume) error {
+	return c.f.within(dir+"/"+Data, func(d *os.File) error {
 		if err := proved(d, is); err != nil {
 			return err
 		}
@@ -81,8 +84,8 @@ func (f *Filesystem) Seal(dir string, is Subvolume) error {
 
 // Send writes the subvolume in a directory into a pipe, as the difference to another subvolume
 // unless that is zero. Both must be read-only. It ends when the other end of the pipe is closed.
-func (f *Filesystem) Send(dir string, is, base Subvolume, pipe *os.File) error {
-	return f.within(dir+"/"+Data, func(d *os.File) error {
+func (c copies) Send(dir string, is, base Subvolume, pipe *os.File) error {
+	return c.f.within(dir+"/"+Data, func(d *os.File) error {
 		if err := proved(d, is); err != nil {
 			return err
 		}
@@ -96,14 +99,14 @@ func (f *Filesystem) Send(dir string, is, base Subvolume, pipe *os.File) error {
 
 // Apply applies a stream to the subvolume in a directory, which must be the one that is given, and
 // writes it to the disks.
-func (f *Filesystem) Apply(ctx context.Context, dir string, is Subvolume, increment bool, pipe *os.File) error {
-	return f.within(dir+"/"+Data, func(d *os.File) error {
+func (c copies) Apply(ctx context.Context, dir string, is Subvolume, increment bool, pipe *os.File) error {
+	return c.f.within(dir+"/"+Data, func(d *os.File) error {
 		if err := proved(d, is); err != nil {
 			return err
 		}
 		if err := sendstream.Apply(ctx, d, pipe, increment); err != nil {
 			return err
 		}
-		return f.Sync()
+		return c.f.Sync()
 	})
 }
