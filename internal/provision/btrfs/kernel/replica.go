@@ -39,7 +39,7 @@ func (c copies) RecordCopy(dir string, record []byte) error {
 
 // Bound is Limit for a subvolume that was destroyed, and for which others count.
 func (c copies) Bound(id uint64, size int64) error {
-	l := limitArgs{id: volumeGroup | id, flags: referenced, referenced: unlimited}
+	l := limitArgs{id: volumeLevel | id, flags: referenced, referenced: unlimited}
 	if size > 0 {
 		l.referenced = uint64(size)
 	}
