@@ -19,6 +19,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest"
 	"berth.dev/berth/internal/controller/controllertest"
+	"berth.dev/berth/internal/driver"
 )
 
 func TestLostLabelsAndFinalizersComeBack(t *testing.T) {
@@ -210,7 +211,7 @@ func TestTheCapacityOfASilentNodeIsWithdrawn(t *testing.T) {
 	for _, n := range []*controllertest.Node{silent, alive} {
 		object := &storagev1.CSIStorageCapacity{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: apitest.Namespace, Name: n.Name, Labels: map[string]string{v1alpha1.CapacityLabel: v1alpha1.CapacityLabelValue(n.Name)},
+				Namespace: apitest.Namespace, Name: n.Name, Labels: driver.Local().CapacityLabels(n.Name),
 			},
 			StorageClassName: c.class, NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.TopologyKey: n.Name}},
 		}

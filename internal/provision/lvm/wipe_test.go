@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -284,10 +285,10 @@ func madeAgainUnnoticed(t *testing.T, silent bool) {
 	remove(t, p, "pvc-1")
 	failing(t, p, "it is open")
 	host.WriteAt("/dev/vg-a/pvc-1", "its user's", unit+4096)
-	asked := 0
+	var asked atomic.Int32
 	if silent {
 		host.Disturb(func(h *lvmtest.Host) {
-			h.Around = only("fullreport", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { asked++; return nil, exit5(c) })
+			h.Around = only("fullreport", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { asked.Add(1); return nil, exit5(c) })
 		})
 	}
 	host.Edit(func(groups map[string]*lvmtest.Group) (unnoticed string) {
@@ -303,7 +304,7 @@ func madeAgainUnnoticed(t *testing.T, silent bool) {
 		}
 	}
 	if silent {
-		eventually(t, func() bool { return asked > 0 }, "LVM is not asked")
+		eventually(t, func() bool { return asked.Load() > 0 }, "LVM is not asked")
 		<-time.After(time.Hour)
 		intact()
 		host.Disturb(func(h *lvmtest.Host) { h.Around = nil })
