@@ -13,6 +13,7 @@ import (
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/decide/placed"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -47,6 +48,11 @@ func (w worker[O, E, R]) remove(ctx context.Context, record *R, watched bool) (r
 			},
 			Delete: func(ctx context.Context) error { return w.delete(ctx, data.Name, record) },
 		})
+	}
+	if errors.Is(err, driver.ErrForeign) {
+		// The data has an object again. An order to forget it as an orphan, and a deadline, end.
+		w.Orphans.Forget(data.Name)
+		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the %s before removing its data: %w", w.What, err)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -11,6 +12,7 @@ import (
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/orphan"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -35,7 +37,10 @@ func TestDataGoesOnlyOnTheWordOfItsObject(t *testing.T) {
 		"there is no object":                                            {read: missing, decision: removed, orphan: v1alpha1.OrphanNoObject},
 		// An API server that was restored from a backup does not have the object. The watch may
 		// still show the one that was there before the restore, with any wish.
-		"only the watch shows an object":                           {read: missing, decision: removed, watched: true, orphan: v1alpha1.OrphanNoObject},
+		"only the watch shows an object": {read: missing, decision: removed, watched: true, orphan: v1alpha1.OrphanNoObject},
+		"the object is another driver's, and an administrator forgot the data before": {
+			read: fmt.Errorf("%w: it is of driver d", driver.ErrForeign), decision: removed, word: decide.Remove,
+		},
 		"there is no object, and an administrator forgot the data": {read: missing, word: decide.Remove, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
