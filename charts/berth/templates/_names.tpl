@@ -48,3 +48,8 @@ podAntiAffinity:
         labelSelector:
           matchLabels: {{- include "berth.selector" . | nindent 12 }}
 {{- end -}}
+
+{{/* controllers is how many controllers run. The leader alone answers the extender. */}}
+{{- define "berth.controllers" -}}
+{{ .Values.controller.replicaCount | default (ternary 1 2 .Values.extender.enabled) }}
+{{- end -}}
