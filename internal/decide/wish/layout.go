@@ -36,10 +36,11 @@ func (a asked) laidOut(f Facts, m *madeAsked) Wish {
 }
 
 // carriers returns the device nodes of the disks that match and are not empty: the pool may
-// be on them. No other disks are searched, since other machines may be using those.
+// be on them. No other disks are searched, since other machines may be using those. A disk that is
+// or was a volume is not searched either: a pod may have written there what looks like the pool.
 func carriers(f Facts, disks *v1alpha1.DevicePools) (nodes []string) {
 	for _, p := range f.Pools {
-		if p.Type == provision.Device && poolclass.Selects(disks, p) && p.Problem != "" {
+		if p.Type == provision.Device && poolclass.Selects(disks, p) && p.Problem != "" && len(p.Volumes)+len(p.Wiping) == 0 {
 			nodes = append(nodes, p.Paths[0])
 		}
 	}

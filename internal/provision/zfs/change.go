@@ -59,15 +59,20 @@ func (r *reader) planner() zpool.Planner {
 // changer carries out the steps of plans.
 type changer struct{ *reader }
 
+// planning plans a change with a planner.
+type planning func(p zpool.Planner, z *zpool.Facts) ([]zpool.Step, error)
+
 // planned returns the plan of a change whose steps are commands of ZFS.
-func (c *changer) planned(name string, plan func(z *zpool.Facts) ([]zpool.Step, error)) func(*zpool.Facts, bool) ([]engine.Step[*zpool.Facts], error) {
+func (c *changer) planned(name string, plan planning) func(*zpool.Facts, bool) ([]engine.Step[*zpool.Facts], error) {
 	return c.plannedWith(name, func() {}, plan)
 }
 
 // plannedWith is planned, and calls making before a step that makes a volume.
-func (c *changer) plannedWith(name string, making func(), plan func(z *zpool.Facts) ([]zpool.Step, error)) func(*zpool.Facts, bool) ([]engine.Step[*zpool.Facts], error) {
-	return func(z *zpool.Facts, _ bool) (all []engine.Step[*zpool.Facts], err error) {
-		steps, err := plan(z)
+func (c *changer) plannedWith(name string, making func(), plan planning) func(*zpool.Facts, bool) ([]engine.Step[*zpool.Facts], error) {
+	return func(z *zpool.Facts, fresh bool) (all []engine.Step[*zpool.Facts], err error) {
+		p := c.planner()
+		p.Fresh = fresh && z != nil && z.Silent == nil && !z.Asking // the engine asked, and ZFS answered
+		steps, err := plan(p, z)
 		for _, s := range steps {
 			do := func(ctx context.Context) (func(*zpool.Facts), error) {
 				if s.Makes {

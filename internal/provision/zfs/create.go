@@ -1,6 +1,7 @@
 package zfs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -17,7 +18,7 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 	if err := p.engine.LoadOnce(ctx); err != nil {
 		return provision.Volume{}, err
 	}
-	if err := p.state.twins(r.ID); err != nil {
+	if err := cmp.Or(p.state.twins(r.ID), p.state.twins(r.Source.Volume), p.state.twins(r.Source.Snapshot)); err != nil {
 		return provision.Volume{}, err
 	}
 	if err := p.elsewhere(r); err != nil {
@@ -41,15 +42,15 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 		Beside: func() engine.Beside {
 			return engine.Beside{Alters: r.Source.Volume, Keeps: p.state.volumeOf(r.Source.Snapshot)}
 		},
-		Plan: p.plannedWith(name, func() { tried = true }, func(z *zpool.Facts) ([]zpool.Step, error) {
-			return p.planner().Create(z, r, parent)
+		Plan: p.plannedWith(name, func() { tried = true }, func(plan zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) {
+			return plan.Create(z, r, parent)
 		}),
 		Refused: zpool.NoRoom(provision.RoundUp(r.Size, zpool.Unit)),
-		Undo: p.planned(name, func(z *zpool.Facts) ([]zpool.Step, error) {
+		Undo: p.planned(name, func(plan zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) {
 			if !tried {
 				return nil, nil // the volume was there before
 			}
-			return p.planner().UndoCreate(z, r), z.Answers(p.config.Now())
+			return plan.UndoCreate(z, r), z.Answers(p.config.Now())
 		}),
 	})
 	if err != nil {

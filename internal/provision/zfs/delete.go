@@ -18,7 +18,7 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	holder, err := p.locateVolume(ctx, id)
 	if errors.Is(err, provision.ErrNotFound) {
 		if other, taken := p.state.taken(id); taken {
-			return fmt.Errorf("%w: dataset %s is not Berth's", provision.ErrConflict, other)
+			return zpool.ConflictTaken(other)
 		}
 		if holder, _ = p.state.find(id, unfinishedIn); holder == "" {
 			return nil
@@ -30,7 +30,7 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	}
 	return p.engine.CarryOut(ctx, zpool.Change{
 		Unit: holder, ID: id,
-		Plan: p.planned(holder, func(z *zpool.Facts) ([]zpool.Step, error) { return p.planner().Delete(z, id) }),
+		Plan: p.planned(holder, func(plan zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) { return plan.Delete(z, id) }),
 		// The volume is there, nothing depends on it and the zpool answers: the only cause left
 		// is that a process has it open.
 		Refused: func(_ *zpool.Facts, failure error) error {

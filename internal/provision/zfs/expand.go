@@ -19,7 +19,7 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (pr
 	size := provision.RoundUp(r.Size, zpool.Unit)
 	err = p.engine.CarryOut(ctx, zpool.Change{
 		Unit: holder, ID: r.ID,
-		Plan:    p.planned(holder, func(z *zpool.Facts) ([]zpool.Step, error) { return p.planner().Expand(z, r, size) }),
+		Plan:    p.planned(holder, func(plan zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) { return plan.Expand(z, r, size) }),
 		Refused: zpool.NoRoom(size),
 	})
 	if err != nil {

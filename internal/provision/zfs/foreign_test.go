@@ -2,6 +2,7 @@ package zfs_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,28 @@ func TestSnapshotsOfOthersOutliveTheVolume(t *testing.T) {
 		t.Errorf("reported %+v", pool)
 	}
 	create(t, p, "pvc-1", 3) // the name is free
+}
+
+func TestASnapshotOfOthersThatIsNamedLikeABaseStays(t *testing.T) {
+	h := newHost()
+	create(t, fresh(t, h), "pvc-1", 2)
+	edit(h, volumes+"pvc-1", func(d *zfstest.Dataset) {
+		d.Snapshots["berth-base-mine"] = &zfstest.Snapshot{Volsize: d.Volsize, TXG: 7}
+		d.Snapshots["berth-base-renamed"] = &zfstest.Snapshot{Volsize: d.Volsize, TXG: 8, Props: map[string]string{"berth.dev:snapshot": "snap-1"}}
+	})
+	p := fresh(t, h)
+	r := request("pvc-2", 2)
+	r.Source.Volume = "pvc-1"
+	made(t, p, r)
+	if pool := reported(t, p); len(pool.Snapshots) > 0 {
+		t.Errorf("reported %+v", pool.Snapshots)
+	}
+	p.Wait()
+	for _, name := range []string{"berth-base-mine", "berth-base-renamed"} {
+		if !there(h, volumes+"pvc-1@"+name) {
+			t.Errorf("%s is gone: %v", name, datasets(h))
+		}
+	}
 }
 
 func TestARenamedVolumeIsNotBerths(t *testing.T) {
@@ -146,6 +169,7 @@ func TestFilesystemsOfAHiddenNameElsewhereAreNotBerths(t *testing.T) {
 func copied(h *zfstest.Host, from, to string) {
 	h.Edit(func(zpools map[string]*zfstest.Zpool) {
 		d := *zpools["tank"].Datasets[from]
+		d.Props, d.Snapshots = maps.Clone(d.Props), maps.Clone(d.Snapshots)
 		all := zpools[strings.Split(to, "/")[0]].Datasets
 		all[to[:strings.LastIndex(to, "/")]], all[to] = &zfstest.Dataset{Props: map[string]string{}}, &d
 	})
@@ -196,5 +220,60 @@ func TestTwoVolumesOfOneIDAreBothRefused(t *testing.T) {
 	}
 	if _, err := later.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"}); !errors.Is(err, provision.ErrConflict) {
 		t.Errorf("taking a snapshot: %v", err)
+	}
+}
+
+// A backup of a volume was received with its snapshots, and the volume bears another id.
+func TestTwoSnapshotsOfOneIDAreBothRefused(t *testing.T) {
+	h := newHost()
+	p := fresh(t, h)
+	create(t, p, "pvc-1", 1)
+	snap(t, p, "snap-1", "pvc-1")
+	h.PutFilesystem("other/berth-volumes", hidden)
+	copied(h, volumes+"pvc-1", "other/berth-volumes/pvc-1")
+	edit(h, volumes+"pvc-1", func(d *zfstest.Dataset) { d.Props["berth.dev:volume"] = "pvc-2" })
+	h.Edit(func(zpools map[string]*zfstest.Zpool) {
+		all := zpools["tank"].Datasets
+		all[volumes+"pvc-2"] = all[volumes+"pvc-1"]
+		delete(all, volumes+"pvc-1")
+	})
+	p = fresh(t, h)
+	pools, err := p.Report(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pool := range pools {
+		for _, s := range pool.Snapshots {
+			if !strings.Contains(s.Problem, "zfs inherit berth.dev:snapshot") {
+				t.Errorf("reported %+v", s)
+			}
+		}
+	}
+	r := request("pvc-3", 1)
+	r.Source.Snapshot = "snap-1"
+	_, creating := p.Create(t.Context(), r)
+	_, getting := p.GetSnapshot(t.Context(), "snap-1")
+	_, again := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"})
+	for what, err := range map[string]error{"creating": creating, "getting": getting, "taking": again, "deleting": p.DeleteSnapshot(t.Context(), "snap-1")} {
+		if !errors.Is(err, provision.ErrConflict) {
+			t.Errorf("%s: %v, want ErrConflict", what, err)
+		}
+	}
+	if !there(h, volumes+"pvc-2@snap-1") || !there(h, "other/berth-volumes/pvc-1@snap-1") {
+		t.Errorf("one was destroyed: %v", datasets(h))
+	}
+}
+
+func TestNoVolumeIsMadeOfOneOfTwoThatBearItsSourcesID(t *testing.T) {
+	h := newHost()
+	p := fresh(t, h)
+	create(t, p, "pvc-1", 1)
+	copied(h, volumes+"pvc-1", "other/berth-volumes/pvc-1")
+	p = fresh(t, h)
+	reported(t, p)
+	r := request("pvc-2", 1)
+	r.Source.Volume = "pvc-1"
+	if _, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrConflict) || there(h, volumes+"pvc-2") {
+		t.Errorf("got %v, want ErrConflict; there is %v", err, datasets(h))
 	}
 }

@@ -26,6 +26,8 @@ func (p *Provisioner) recordFormat(ctx context.Context, v provision.Volume, file
 	name := zpool.Of(dataset)
 	return p.engine.CarryOutLocked(ctx, func() {}, zpool.Change{
 		Unit: name, ID: v.ID,
-		Plan: p.planned(name, func(z *zpool.Facts) ([]zpool.Step, error) { return p.planner().Record(z, v.ID, filesystem) }),
+		Plan: p.planned(name, func(plan zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) {
+			return plan.Record(z, v.ID, filesystem)
+		}),
 	})
 }

@@ -21,7 +21,7 @@ func (p *Provisioner) Snapshot(ctx context.Context, r provision.SnapshotRequest)
 	err = p.engine.CarryOut(ctx, zpool.Change{
 		Unit: holder, ID: r.ID,
 		Beside: func() engine.Beside { return engine.Beside{Alters: r.Volume} },
-		Plan:   p.planned(holder, func(z *zpool.Facts) ([]zpool.Step, error) { return p.planner().Snapshot(z, r) }),
+		Plan:   p.planned(holder, func(plan zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) { return plan.Snapshot(z, r) }),
 	})
 	if err != nil {
 		return s, err
@@ -37,7 +37,7 @@ func (p *Provisioner) locateFor(ctx context.Context, r provision.SnapshotRequest
 		return "", err
 	}
 	if holder, there := p.state.find(r.ID, snapshotIn); there {
-		return holder, nil
+		return holder, p.state.twins(r.ID)
 	}
 	if _, known := p.state.find(r.Volume, volumeIn); !known {
 		if holder, err := p.locateSnapshot(ctx, r.ID); !errors.Is(err, provision.ErrNotFound) {
@@ -88,12 +88,12 @@ func (p *Provisioner) DeleteSnapshot(ctx context.Context, id string) error {
 	return p.engine.CarryOut(ctx, zpool.Change{
 		Unit: holder, ID: id,
 		Beside: func() engine.Beside { return engine.Beside{Alters: p.state.volumeOf(id)} },
-		Plan: p.planned(holder, func(z *zpool.Facts) ([]zpool.Step, error) {
+		Plan: p.planned(holder, func(plan zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) {
 			of, s := z.Snapshot(id)
 			if s == nil {
 				return nil, nil
 			}
-			return []zpool.Step{p.planner().DropStep(of, id)}, z.Answers(p.config.Now())
+			return []zpool.Step{plan.DropStep(of, id)}, z.Answers(p.config.Now())
 		}),
 	})
 }

@@ -29,32 +29,31 @@ func (s *state) find(id string, holds func(*zpool.Facts, string) bool) (name str
 	return name, ok
 }
 
-// twins returns ErrConflict if two volumes bear an id. One may be a backup that was
-// received with its properties. Guessing which one is right could destroy data.
+// twins returns ErrConflict if two volumes or two snapshots bear an id. One may be a backup that
+// was received with its properties. Guessing which one is right could destroy data.
 func (s *state) twins(id string) error {
-	var names []string
+	var volumes, snapshots []string
 	for _, z := range s.All() {
-		for name, d := range z.Datasets {
-			if d.ID == id && d.IsVolume() {
-				names = append(names, name)
-			}
-		}
+		v, s := z.Bear(id)
+		volumes, snapshots = append(volumes, v...), append(snapshots, s...)
 	}
+	return cmp.Or(twinsError(volumes, "volume "+id, zpool.PropVolume), twinsError(snapshots, "snapshot "+id, zpool.PropSnapshot))
+}
+
+func twinsError(names []string, what, property string) error {
 	if len(names) < 2 {
 		return nil
 	}
 	slices.Sort(names)
-	return fmt.Errorf("%w: %s bear the record of volume %s: take it from those that are copies (zfs inherit %s COPY)",
-		provision.ErrConflict, strings.Join(names, " and "), id, zpool.PropVolume)
+	return fmt.Errorf("%w: %s bear the record of %s: take it from those that are copies (zfs inherit %s COPY)",
+		provision.ErrConflict, strings.Join(names, " and "), what, property)
 }
 
 // taken returns a dataset that is not Berth's and bears a volume's name in some pool.
 func (s *state) taken(id string) (dataset string, ok bool) {
 	for _, z := range s.All() {
-		for parent := range z.Parents {
-			if name := zpool.LiveName(parent, id); z.Others[name] {
-				dataset, ok = name, true
-			}
+		if name, taken := z.Taken(id); taken {
+			dataset, ok = name, true
 		}
 	}
 	return dataset, ok
@@ -105,23 +104,38 @@ func (s *state) pools(now time.Time) (pools []provision.Pool) {
 	}
 	slices.SortFunc(pools, func(a, b provision.Pool) int { return cmp.Compare(a.Name, b.Name) })
 	seen := map[string]bool{}
+	see := func(id string) {
+		if seen[id] {
+			s.mark(pools, id)
+		}
+		seen[id] = true
+	}
 	for _, p := range pools {
 		for _, v := range p.Volumes {
-			if seen[v.ID] {
-				s.mark(pools, v.ID)
-			}
-			seen[v.ID] = true
+			see(v.ID)
+		}
+		for _, snapshot := range p.Snapshots {
+			see(snapshot.ID)
 		}
 	}
 	return pools
 }
 
-// mark gives all volumes of an id the problem that there are several.
+// mark gives all volumes or snapshots of an id the problem that there are several.
 func (s *state) mark(pools []provision.Pool, id string) {
+	err := s.twins(id)
+	if err == nil {
+		return // it is not so any more
+	}
 	for _, p := range pools {
 		for i, v := range p.Volumes {
-			if err := s.twins(id); v.ID == id && err != nil {
+			if v.ID == id {
 				p.Volumes[i].Problem = provision.Problem(err)
+			}
+		}
+		for i, snapshot := range p.Snapshots {
+			if snapshot.ID == id {
+				p.Snapshots[i].Problem = provision.Problem(err)
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func (t *tidier) sweepUp(ctx context.Context, name, of string) (did bool, failed
 		return false, "", err
 	}
 	defer unlock()
-	c := zpool.Change{Unit: name, ID: id, Plan: t.planned(name, func(z *zpool.Facts) ([]zpool.Step, error) { return t.planner().Leftovers(z, of), nil })}
+	c := zpool.Change{Unit: name, ID: id, Plan: t.planned(name, func(plan zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) { return plan.Leftovers(z, of), nil })}
 	steps, err := t.engine.Decide(c, false)
 	if err != nil || len(steps) == 0 {
 		return false, "", err

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/run"
 )
 
 // left puts the leftover of a loss of power: a zvol in the place of a volume, without properties.
@@ -71,6 +73,38 @@ func TestAZvolThatMayBelongToOthersIsNeverDestroyed(t *testing.T) {
 				t.Error("it was destroyed")
 			}
 		})
+	}
+}
+
+func TestTheLeftoverOfAVolumeStaysOnceOthersHaveWrittenToIt(t *testing.T) {
+	for name, ask := range map[string]func(*zfs.Provisioner) error{
+		"creating": func(p *zfs.Provisioner) error { _, err := p.Create(t.Context(), request("pvc-1", 1)); return err },
+		"deleting": func(p *zfs.Provisioner) error { return p.Delete(t.Context(), "pvc-1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			left(h, volumes+"pvc-1", 0)
+			p := fresh(t, h)
+			reported(t, p)
+			edit(h, volumes+"pvc-1", func(d *zfstest.Dataset) { d.Data = 2 << 20 }) // it was not read since
+			if err := ask(p); !errors.Is(err, provision.ErrConflict) || !there(h, volumes+"pvc-1") {
+				t.Errorf("got %v, want ErrConflict; there is %v", err, datasets(h))
+			}
+		})
+	}
+}
+
+func TestTheLeftoverOfAVolumeStaysWhileZFSDoesNotSayWhatItHolds(t *testing.T) {
+	h := newHost()
+	left(h, volumes+"pvc-1", 0)
+	p := fresh(t, h)
+	reported(t, p)
+	h.Around = only("zfs list", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, strange(c) })
+	_, creating := p.Create(t.Context(), request("pvc-1", 1))
+	for what, err := range map[string]error{"creating": creating, "deleting": p.Delete(t.Context(), "pvc-1")} {
+		if !errors.Is(err, provision.ErrUnavailable) || !there(h, volumes+"pvc-1") {
+			t.Errorf("%s: %v, want ErrUnavailable; there is %v", what, err, datasets(h))
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (p Planner) planContent(z *Facts, r provision.CreateRequest, size int64, na
 	}
 	at := d.baseName(r.ID)
 	// The base keeps its data when its volume is overwritten.
-	return []Step{p.snapshotStep(of, d, at, ""), p.cloneStep(r, size, name, original{of + "@" + at, d.Filesystem, d.size})}, size + d.size, nil
+	return []Step{p.snapshotStep(of, d, at), p.cloneStep(r, size, name, original{of + "@" + at, d.Filesystem, d.size})}, size + d.size, nil
 }
 
 // baseName returns a free name for the base of a clone.

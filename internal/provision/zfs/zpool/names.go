@@ -17,8 +17,8 @@ const (
 	trashArea = "berth-trash"
 )
 
-// basePrefix begins the names of the snapshots that clones of volumes are made from,
-// and of no others.
+// basePrefix begins the names of the snapshots that clones of volumes are made from. It cannot
+// begin a snapshot's id. Others may name theirs so, too: a base bears its name in a record.
 const basePrefix = "berth-base-"
 
 // maxParent leaves room, of the 255 bytes that ZFS allows for a name, for a volume and the

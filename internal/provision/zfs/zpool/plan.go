@@ -3,6 +3,7 @@ package zpool
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"berth.dev/berth/internal/provision"
@@ -73,7 +74,10 @@ func (p Planner) Record(z *Facts, id, filesystem string) ([]Step, error) {
 func (p Planner) Delete(z *Facts, id string) ([]Step, error) {
 	name, d := z.Volume(id)
 	if d == nil {
-		return p.discardSteps(z, id), nil
+		if other, taken := z.Taken(id); taken {
+			return nil, ConflictTaken(other)
+		}
+		return p.discardSteps(z, id)
 	}
 	if err := z.Answers(p.Now); err != nil {
 		return nil, err
@@ -105,20 +109,20 @@ func (p Planner) Snapshot(z *Facts, r provision.SnapshotRequest) ([]Step, error)
 	if err := cmp.Or(z.Usable(p.Now), z.admit(d.Parent, r.Limits, d.size)); err != nil {
 		return nil, err
 	}
-	take := p.snapshotStep(name, d, r.ID, r.ID)
+	take := p.snapshotStep(name, d, r.ID)
 	take.Takes, take.Parent = d.size, d.Parent
 	return []Step{take}, nil
 }
 
-// snapshotStep takes a snapshot: one of Berth's with an id, or the base of a clone without.
-func (p Planner) snapshotStep(of string, d *Dataset, at, id string) Step {
+// snapshotStep takes a snapshot: one of Berth's by its id, or the base of a clone.
+func (p Planner) snapshotStep(of string, d *Dataset, at string) Step {
 	now := p.Now
-	s := &Snapshot{
-		id: id, base: id == "", size: d.size, allocated: d.size, estimated: id != "", filesystem: d.Filesystem, order: d.last() + 1,
-		taken: time.Unix(now.Unix(), 0).UTC(),
+	s := &Snapshot{size: d.size, allocated: d.size, filesystem: d.Filesystem, order: d.last() + 1, taken: time.Unix(now.Unix(), 0).UTC()}
+	if s.base = strings.HasPrefix(at, basePrefix); !s.base {
+		s.id, s.estimated = at, true
 	}
 	return Step{
-		Command: p.snapshotCommand(of, at, snapshotProperties(orNone(id), d, now)),
+		Command: p.snapshotCommand(of, at, snapshotProperties(at, d, now)),
 		Learn:   func(z *Facts) { z.Datasets[of].snapshots[at] = s },
 	}
 }

@@ -26,7 +26,7 @@ func (p Planner) Create(z *Facts, r provision.CreateRequest, parent string) ([]S
 	}
 	name := LiveName(parent, r.ID)
 	if z.Others[name] {
-		return nil, fmt.Errorf("%w: dataset %s exists and is not Berth's: rename or destroy it", provision.ErrConflict, name)
+		return nil, ConflictTaken(name)
 	}
 	makeIt, needs, err := p.planContent(z, r, size, name)
 	if err != nil {
@@ -37,7 +37,8 @@ func (p Planner) Create(z *Facts, r provision.CreateRequest, parent string) ([]S
 	}
 	last := &makeIt[len(makeIt)-1]
 	last.Takes, last.Parent, last.Makes = needs, parent, true
-	return slices.Concat(p.areaSteps(z, parent, live), p.discardSteps(z, r.ID), makeIt), nil
+	discard, err := p.discardSteps(z, r.ID)
+	return slices.Concat(p.areaSteps(z, parent, live), discard, makeIt), err
 }
 
 // planWhole plans the steps that complete a volume that is there: the process that made it, or
@@ -84,15 +85,19 @@ func (z *Facts) Unfinished(id string) (names []string) {
 }
 
 // discardSteps destroy the datasets that a crash left of a volume. They hold nothing, and are of
-// use only to a caller that knows the volume's id.
-func (p Planner) discardSteps(z *Facts, id string) (steps []Step) {
+// use only to a caller that knows the volume's id. No record says that they are Berth's, so the
+// steps need fresh facts: since the last report others may have written to them.
+func (p Planner) discardSteps(z *Facts, id string) (steps []Step, err error) {
 	if z == nil {
-		return nil
+		return nil, nil
 	}
 	for _, name := range z.Unfinished(id) {
+		if !p.Fresh {
+			return nil, fmt.Errorf("%w: dataset %s was left half made, and ZFS did not say what it holds now", provision.ErrUnavailable, name)
+		}
 		steps = append(steps, p.destroyStep(name, z.Datasets[name]))
 	}
-	return steps
+	return steps, nil
 }
 
 // matches returns ErrConflict unless a volume is as a request asks for. A volume without its
@@ -106,6 +111,11 @@ func (d *Dataset) matches(r provision.CreateRequest, size int64) error {
 			r.ID, noun(d.filesystemKind()), d.size, d.inline, d.source, noun(r.Tree), size, r.Inline, r.Source)
 	}
 	return nil
+}
+
+// ConflictTaken says that a dataset of others has the place and the name of a volume.
+func ConflictTaken(name string) error {
+	return fmt.Errorf("%w: dataset %s exists and is not Berth's: rename or destroy it", provision.ErrConflict, name)
 }
 
 // ConflictElsewhere says that a volume exists in another pool than a request names.

@@ -20,7 +20,7 @@ const (
 	propFilesystem = "berth.dev:fs"
 	propSource     = "berth.dev:source" // "snapshot/" or "volume/" and the id
 	propInline     = "berth.dev:inline" // pod's UID / name in the pod
-	propSnapshot   = "berth.dev:snapshot"
+	PropSnapshot   = "berth.dev:snapshot"
 	propTaken      = "berth.dev:taken" // when a snapshot was, in seconds since 1970
 	propLabel      = "berth.dev:label:"
 )
@@ -52,7 +52,7 @@ func properties(r provision.CreateRequest, filesystem string) []string {
 		propFilesystem: orNone(filesystem),
 		propInline:     none,
 		propSource:     none,
-		propSnapshot:   none,
+		PropSnapshot:   none,
 	}
 	if r.Inline != (provision.Inline{}) {
 		values[propInline] = r.Inline.PodUID + "/" + r.Inline.Name
@@ -74,8 +74,8 @@ func properties(r provision.CreateRequest, filesystem string) []string {
 
 // snapshotProperties returns a new snapshot's properties. A snapshot inherits those about its
 // volume, except for the filesystem, which may change.
-func snapshotProperties(id string, d *Dataset, taken time.Time) []string {
-	values := map[string]string{propSnapshot: id, propFilesystem: orNone(d.Filesystem), propTaken: text(taken.Unix())}
+func snapshotProperties(name string, d *Dataset, taken time.Time) []string {
+	values := map[string]string{PropSnapshot: name, propFilesystem: orNone(d.Filesystem), propTaken: text(taken.Unix())}
 	if d.Files() {
 		values[propSize] = text(d.size)
 	}

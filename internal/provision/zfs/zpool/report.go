@@ -9,7 +9,7 @@ import (
 // columns of a report, in the order in which Parse reads them.
 var columns = []string{
 	"name", "type", "used", "available", "referenced", "written", "volsize", "refreservation", "refquota", "quota", "origin", "defer_destroy", "createtxg", "creation",
-	PropPool, PropVolume, propFilesystem, propSource, propInline, propSnapshot, propSize, propTaken, propCanMount,
+	PropPool, PropVolume, propFilesystem, propSource, propInline, PropSnapshot, propSize, propTaken, propCanMount,
 }
 
 // The types of rows.

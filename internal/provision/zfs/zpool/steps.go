@@ -45,6 +45,8 @@ type Use struct {
 type Planner struct {
 	Tool
 	Now time.Time
+	// Fresh says that the zpool was read for this plan.
+	Fresh bool
 }
 
 // areaSteps make an area of a pool unless it is there. ZFS makes it and hides it a moment later,

@@ -168,11 +168,11 @@ func (z *Facts) Zvols() (n int) {
 func newSnapshot(name string, r Row) *Snapshot {
 	size := sizeOfSnapshot(r)
 	s := &Snapshot{
-		base: strings.HasPrefix(name, basePrefix), deferred: r.deferred, order: r.createTXG,
+		base: r.snapshot == name && strings.HasPrefix(name, basePrefix), deferred: r.deferred, order: r.createTXG,
 		size: size, allocated: min(provision.RoundUp(r.referenced, Unit), size),
 		filesystem: set(r.filesystem), taken: takenAt(r),
 	}
-	if r.snapshot == name && !r.deferred {
+	if r.snapshot == name && !s.base && !r.deferred {
 		s.id = name
 	}
 	return s
@@ -202,6 +202,32 @@ func (z *Facts) Snapshot(id string) (of string, s *Snapshot) {
 		}
 	}
 	return "", nil
+}
+
+// Taken returns a dataset that is not Berth's and bears a volume's name in some pool.
+func (z *Facts) Taken(id string) (dataset string, ok bool) {
+	if z == nil {
+		return "", false
+	}
+	for parent := range z.Parents {
+		if name := LiveName(parent, id); z.Others[name] {
+			dataset, ok = name, true
+		}
+	}
+	return dataset, ok
+}
+
+// Bear returns the names of all volumes and snapshots that bear an id.
+func (z *Facts) Bear(id string) (volumes, snapshots []string) {
+	for name, d := range z.Datasets {
+		if d.ID == id && d.IsVolume() {
+			volumes = append(volumes, name)
+		}
+		if s := d.snapshots[id]; s != nil && s.id != "" {
+			snapshots = append(snapshots, name+"@"+id)
+		}
+	}
+	return volumes, snapshots
 }
 
 // cloned says whether anything is a clone of a snapshot.
