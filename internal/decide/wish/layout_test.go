@@ -120,6 +120,18 @@ func TestAZpoolIsSearchedForOnUsedDisksThatMatch(t *testing.T) {
 	}
 }
 
+// A pod may have written a zpool of that name into its volume.
+func TestAZpoolIsNotSearchedForOnDisksThatAreOrWereVolumes(t *testing.T) {
+	wiped := func(p *provision.Pool) { p.Wiping = []provision.Volume{{ID: "pvc-2"}} }
+	f := Facts{
+		Classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0))},
+		Pools:   []provision.Pool{disk("sda", used), disk("sdb", used, holding), disk("sdc", used, wiped)}, Listed: []string{"zfs:tank"},
+	}
+	if w := Wishes(f)[0]; !slices.Equal(w.Search, []string{"/dev/sda"}) {
+		t.Errorf("asked %+v", w.PoolWish)
+	}
+}
+
 func TestNoZpoolIsMadeInALayoutThatBerthDoesNotKnow(t *testing.T) {
 	w := Wishes(Facts{Classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", "RaidZ3", 0))}, Pools: []provision.Pool{disk("sda"), disk("sdb")}})[0]
 	if len(w.Disks) != 0 || w.Check() == nil {

@@ -183,5 +183,21 @@ func (d *disk) report() provision.Pool {
 			p.Problem = d.content.problem
 		}
 	}
+	if v, ok := d.remnant(); ok {
+		p.Wiping, p.Foreign = []provision.Volume{v}, p.Foreign-v.Size
+	}
 	return p
+}
+
+// remnant returns the deleted volume whose data is still on the disk.
+func (d *disk) remnant() (v provision.Volume, ok bool) {
+	if c := d.content; d.Read.IsZero() || c.kind != ours || c.record.status != wiping {
+		return v, false
+	}
+	_, size := d.content.record.extent(d.Geometry)
+	v = provision.Volume{ID: d.content.record.id, Pool: d.ref(), Size: size}
+	if d.wipe != nil && d.wipe.failed != nil {
+		v.Problem = d.wipe.failed.Error()
+	}
+	return v, true
 }

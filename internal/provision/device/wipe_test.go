@@ -22,6 +22,21 @@ func deletedOn(t *testing.T) (*faulty, *node) {
 	return f, n
 }
 
+func TestADeletedVolumeIsReportedUntilItIsWiped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := deletedOn(t)
+		p := n.report(t, pool("naa.a"))
+		if len(p.Wiping) != 1 || p.Wiping[0].ID != id || p.Total-p.Foreign-p.Wiping[0].Size != p.Free || p.Free != 0 || len(p.Volumes) > 0 {
+			t.Errorf("reported %+v", p)
+		}
+		conformance.Watching(t, n.Run)
+		synctest.Wait()
+		if p := n.report(t, pool("naa.a")); !free(p) || len(p.Wiping) > 0 {
+			t.Errorf("wiped, it is reported as %+v", p)
+		}
+	})
+}
+
 // The last moment: the provisioner is about to open the disk.
 func TestOnlyTheRemnantOfADeletedVolumeIsWiped(t *testing.T) {
 	for name, last := range map[string]func(*testing.T, *faulty){
