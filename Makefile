@@ -35,7 +35,7 @@ bin/berth:
 # On the PATH it is `kubectl berth`.
 .PHONY: bin/kubectl-berth
 bin/kubectl-berth:
-	go build $(GOFLAGS_BUILD) -ldflags "-s -w" -o $@ ./cmd/kubectl-berth
+	go build $(GOFLAGS_BUILD) -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/kubectl-berth
 
 .PHONY: bin/lab
 # Not trimmed: the lab finds the modules it builds beside its own source.

@@ -32,7 +32,7 @@ release-programs:
 	rm -rf bin/programs
 	for platform in $(PLATFORMS); do \
 	  export GOOS=$${platform%/*} GOARCH=$${platform#*/}; suffix=$$(go env GOEXE); \
-	  go build $(GOFLAGS_BUILD) -ldflags "-s -w" -o bin/programs/kubectl-berth-$$GOOS-$$GOARCH$$suffix ./cmd/kubectl-berth; \
+	  go build $(GOFLAGS_BUILD) -ldflags "-s -w -X main.version=$(VERSION)" -o bin/programs/kubectl-berth-$$GOOS-$$GOARCH$$suffix ./cmd/kubectl-berth; \
 	done
 	for arch in amd64 arm64; do \
 	  export GOOS=linux GOARCH=$$arch; \

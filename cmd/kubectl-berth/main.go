@@ -1,5 +1,6 @@
 // Command kubectl-berth is the plugin of kubectl that answers questions about Berth, and
-// handles data that has lost its objects: kubectl berth explain, orphans, adopt, forget.
+// handles data that has lost its objects: kubectl berth status, nodes, pools, volumes, explain,
+// orphans, adopt, forget, version.
 package main
 
 import (

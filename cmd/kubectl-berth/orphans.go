@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,15 +25,8 @@ func orphanCommands(t *target, open opener) []*cobra.Command {
 	}
 }
 
-// The forms of the list.
-const (
-	asTable = ""
-	asWide  = "wide"
-	asJSON  = "json"
-)
-
 func newOrphansCommand(t *target, open opener, now clock.PassiveClock) *cobra.Command {
-	var form string
+	var o output
 	cmd := &cobra.Command{
 		Use:   "orphans",
 		Short: "List data that no object accounts for, and objects whose data is missing",
@@ -47,8 +38,8 @@ The data is missing (MISSING Data): the object is kept. Bring the disk or the
 node back, or delete the object.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if form != asTable && form != asWide && form != asJSON {
-				return fmt.Errorf("--output %q is neither %s nor %s", form, asWide, asJSON)
+			if err := o.check(); err != nil {
+				return err
 			}
 			c, _, err := open(*t)
 			if err != nil {
@@ -58,48 +49,30 @@ node back, or delete the object.`,
 			if err != nil {
 				return err
 			}
-			return show(cmd, found, form, now.Now())
+			return show(cmd, found, o, now.Now())
 		},
 	}
-	cmd.Flags().StringVarP(&form, "output", "o", asTable, "form of the list: wide or json")
+	o.flag(cmd)
 	return cmd
 }
 
-func show(cmd *cobra.Command, found []quarantine.Orphan, form string, now time.Time) error {
-	switch {
-	case form == asJSON:
-		return writeJSON(cmd.OutOrStdout(), found)
-	case len(found) == 0:
-		_, err := fmt.Fprintln(cmd.ErrOrStderr(), "There are no orphans.")
-		return err
-	}
-	return writeTable(cmd.OutOrStdout(), found, form == asWide, now)
-}
-
-func writeJSON(w io.Writer, found []quarantine.Orphan) error {
+func show(cmd *cobra.Command, found []quarantine.Orphan, o output, now time.Time) error {
 	if found == nil {
-		found = []quarantine.Orphan{} // an empty list and not null
+		found = []quarantine.Orphan{} // a document has an empty list and not null
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(found)
-}
-
-func writeTable(w io.Writer, found []quarantine.Orphan, wide bool, now time.Time) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	header, end := "NODE\tPOOL\tNAME\tSIZE\tMISSING\tAGE\tREASON\tDELETED", "\n"
-	if wide {
-		header += "\tMESSAGE"
-	}
-	_, _ = fmt.Fprintln(table, header) // an error shows at Flush
-	for _, o := range found {
-		if wide {
-			end = "\t" + o.Message + "\n"
+	return o.write(cmd.OutOrStdout(), found, func(to io.Writer, wide bool) error {
+		if len(found) == 0 {
+			_, err := fmt.Fprintln(cmd.ErrOrStderr(), "There are no orphans.")
+			return err
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s",
-			o.Node, o.Pool, o.Name, o.Size.String(), o.Missing, age(o.Since, now), o.Reason, deleted(o, now), end)
-	}
-	return table.Flush()
+		t := table{header: []string{"NODE", "POOL", "NAME", "SIZE", "MISSING", "AGE", "REASON", "DELETED", "MESSAGE"}, narrow: 8}
+		for _, o := range found {
+			t.rows = append(t.rows, []string{
+				o.Node, o.Pool, o.Name, o.Size.String(), string(o.Missing), age(o.Since, now), o.Reason, deleted(o, now), o.Message,
+			})
+		}
+		return t.write(to, wide)
+	})
 }
 
 func age(since *metav1.Time, now time.Time) string {

@@ -159,7 +159,7 @@ func TestForgetWantsAYesAndCanBeUndone(t *testing.T) {
 
 func TestMistakesAreNamed(t *testing.T) {
 	for told, args := range map[string][]string{
-		`"yaml" is neither wide nor json`:            {"orphans", "-o", "yaml"},
+		`"xml" is none of wide, json and yaml`:       {"orphans", "-o", "xml"},
 		`"a/b/c" is neither NAME nor NAMESPACE/NAME`: {"adopt", "node-3", lost, "--claim", "a/b/c"},
 		"reports no orphan " + missing:               {"forget", "node-3", missing, "--yes"},
 		"node node-4 does not report":                {"forget", "node-4", lost},

@@ -41,7 +41,8 @@ func newRootCommand(connect connector) *cobra.Command {
 	flags.StringVar(&t.context, "context", "", "context of the kubeconfig; empty means the current one")
 	flags.StringVarP(&t.namespace, "namespace", "n", "", "namespace of the pod or claim; empty means the context's")
 	flags.StringVar(&t.system, "berth-namespace", "berth-system", "namespace that Berth is installed in")
-	root.AddCommand(newExplainCommand(&t, connect))
+	root.AddCommand(viewCommands(&t, connect)...)
+	root.AddCommand(newExplainCommand(&t, connect), newVersionCommand(&t, connect))
 	root.AddCommand(orphanCommands(&t, open)...)
 	return root
 }

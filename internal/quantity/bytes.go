@@ -22,3 +22,16 @@ func Bytes(n int64) string {
 	}
 	return strconv.FormatInt(n, 10)
 }
+
+// Rough prints a size for a glance at a table: two or more digits, rounded down.
+func Rough(n int64) string {
+	for _, unit := range units {
+		switch whole := n / unit.size; {
+		case whole >= 10:
+			return fmt.Sprintf("%d%s", whole, unit.name)
+		case whole > 0:
+			return strings.TrimSuffix(fmt.Sprintf("%d.%d", whole, n%unit.size*10/unit.size), ".0") + unit.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}

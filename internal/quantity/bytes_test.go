@@ -18,3 +18,14 @@ func TestBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestARoughSizeIsShortAndNeverTooLarge(t *testing.T) {
+	for want, bytes := range map[string]int64{
+		"0": 0, "512": 512, "1Ki": 1 << 10, "32Mi": 32*mi + 5, "1.5Gi": 3 * gi / 2, "2.9Gi": 3*gi - 4*mi, "1.9Ti": 2048*gi - 1,
+		"14Ti": 15000 * gi, "1048576Ti": 1 << 60,
+	} {
+		if got := Rough(bytes); got != want {
+			t.Errorf("Rough(%d) = %q, want %q", bytes, got, want)
+		}
+	}
+}
