@@ -64,14 +64,14 @@ func TestTheStatusListsProblemsAndIsADocumentToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, told := range []string{"controllers   2 of 2 ready", "nodes         0 of 2 ready", "2 problems:", "node large is NotReady: its agent has not reported yet"} {
+	for _, told := range []string{"controllers   2 of 2 ready", "nodes         0 of 2 ready", "3 problems:", "node large is NotReady: its agent has not reported yet"} {
 		if !strings.Contains(out, told) {
 			t.Errorf("%q lacks %q", out, told)
 		}
 	}
 	document, _, err := run(t, installed, interceptor.Funcs{}, "status", "-o", "yaml")
 	var s survey.Status
-	if err != nil || yaml.UnmarshalStrict([]byte(document), &s) != nil || len(s.Problems) != 2 {
+	if err != nil || yaml.UnmarshalStrict([]byte(document), &s) != nil || len(s.Problems) != 3 {
 		t.Errorf("%v: %s", err, document)
 	}
 	if out, _, err := run(t, same, interceptor.Funcs{}, "status"); err != nil || !strings.Contains(out, "is Berth installed in another one?") {
