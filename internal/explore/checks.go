@@ -39,17 +39,14 @@ func (w *World) checkMount(i int) {
 }
 
 // superseded tells whether the epoch in which i mounts is over. A record from a
-// backup that has not heard of the epoch yet does not end it, and one from before a fence does not undo
-// the fence.
+// backup that has not heard of the epoch yet does not end it. One from before a fence undoes the
+// fence: what the node writes is the volume again.
 func (w *World) superseded(i int, v *ownership.Volume) bool {
 	e := w.nodes[i].copy.Opened
-	if slices.Contains(w.truth.fenced, e) {
-		return true
-	}
 	if v.Epoch == e {
 		return !v.Primary.Phase.Open() || v.Primary.Node != names[i]
 	}
-	return knows(v.Lineage, e) || v.Epoch.Number >= e.Number
+	return slices.Contains(w.truth.fenced, e) || knows(v.Lineage, e) || v.Epoch.Number >= e.Number
 }
 
 // checkDiskWrite puts a write before the shared disk. While it is reserved, the disk

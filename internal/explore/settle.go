@@ -1,8 +1,6 @@
 package explore
 
 import (
-	"slices"
-
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 )
@@ -200,16 +198,6 @@ func (w *World) mayGoOn(v *ownership.Volume, p lineage.Point) bool {
 func (w *World) gone(v *ownership.Volume) bool {
 	if !v.Kind.Traits().Data {
 		return false
-	}
-	end, known := w.truth.data(v.RecoveryPoint)
-	kept := !w.truth.restored || !known // only a backup forgets a node that holds the recovery point
-	for i := range w.cfg.Nodes {
-		if _, counted := v.Replica(names[i]); counted && slices.ContainsFunc(w.nodes[i].data, func(c *content) bool { return c.includes(end) }) {
-			kept = true
-		}
-	}
-	if !kept {
-		return true
 	}
 	for i := 0; i < w.cfg.Nodes; i++ {
 		n := &w.nodes[i]
