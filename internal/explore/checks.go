@@ -9,7 +9,7 @@ import (
 
 // checkMount judges a mount: its epoch belongs to this node alone, and if it is the
 // record's, the data has all acknowledged writes.
-func (w *World) checkMount(i int) {
+func (w *World) checkMount(i int, read *version) {
 	n, t := &w.nodes[i], &w.truth
 	if n.copy.Promise.Epoch != n.copy.Opened || n.copy.Promise.Primary != names[i] {
 		w.fail("one writer: %s mounts without an epoch of its own", names[i])
@@ -20,7 +20,7 @@ func (w *World) checkMount(i int) {
 		}
 	}
 	v := w.server.current.volume
-	if v == nil || w.superseded(i, v) {
+	if v == nil || w.superseded(i, v, read) {
 		return // nothing it writes will count
 	}
 	if w.cfg.Kind.Traits().Data {
@@ -40,10 +40,10 @@ func (w *World) checkMount(i int) {
 
 // superseded tells whether the epoch in which i mounts is over. A record from a
 // backup that has not heard of the epoch yet does not end it. One from before a fence undoes the
-// fence: what the node writes is the volume again.
-func (w *World) superseded(i int, v *ownership.Volume) bool {
+// fence for every node that has read it, and not for one that mounts late, from what it read before.
+func (w *World) superseded(i int, v *ownership.Volume, read *version) bool {
 	e := w.nodes[i].copy.Opened
-	if v.Epoch == e {
+	if v.Epoch == e && (read.rv >= w.truth.backup || !slices.Contains(w.truth.fenced, e)) {
 		return !v.Primary.Phase.Open() || v.Primary.Node != names[i]
 	}
 	return slices.Contains(w.truth.fenced, e) || knows(v.Lineage, e) || v.Epoch.Number >= e.Number

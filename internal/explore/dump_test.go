@@ -34,7 +34,7 @@ func (p *dump) stated(t reflect.Type) []int {
 // unstated are the fields that are no state: the tools that the world works with,
 // and the version counter, which is only ever compared.
 var unstated = map[string]bool{"rules": true, "scratch": true, "story": true, "verbose": true, "rv": true, "before": true,
-	"revisions": true, "writes": true, "now": true}
+	"revisions": true, "backup": true, "writes": true, "now": true}
 
 func (p *dump) key(w *World) [2]uint64 {
 	p.b = p.b[:0]

@@ -35,7 +35,7 @@ func (w *World) act(i int, p *pending) {
 	case ownership.Register, ownership.Reserve, ownership.Attach, ownership.Detach:
 		w.diskStep(i, a)
 	case ownership.Mount:
-		w.mount(i, a.Check)
+		w.mount(i, p)
 	case ownership.Unmount:
 		w.unmount(i)
 	default:
@@ -99,10 +99,10 @@ next:
 	n.copy.Points, n.data = keep, data
 }
 
-func (w *World) mount(i int, check bool) {
+func (w *World) mount(i int, p *pending) {
 	n := &w.nodes[i]
-	w.checkMount(i)
-	w.checkClean(i, check)
+	w.checkMount(i, p.read)
+	w.checkClean(i, p.action.Check)
 	n.mounted, n.stopped, n.served = true, false, n.wanted
 }
 

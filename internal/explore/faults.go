@@ -99,7 +99,7 @@ func (w *World) restore(back int, gone bool) bool {
 			return false
 		}
 	}
-	w.truth.restored = true
+	w.truth.restored, w.truth.backup = true, now.rv+1
 	if found == nil {
 		w.server.current = &version{rv: now.rv + 1, before: now}
 		return true

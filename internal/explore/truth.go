@@ -34,6 +34,8 @@ type truth struct {
 	usedAt time.Duration
 
 	restored bool
+	// backup is the version of the record as it came back from a backup.
+	backup uint32
 	// forgot: the target lost its reservations.
 	forgot    bool
 	revisions int
