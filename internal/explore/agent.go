@@ -11,7 +11,7 @@ import (
 // agentStep lets node i's agent take one step: carry out its decision, or make one.
 // Between the two anything may happen. The bits of stale say which answers a mutant
 // remembers instead of asking.
-func (w *World) agentStep(i int, stale uint8) bool {
+func (w agents) agentStep(i int, stale uint8) bool {
 	n := &w.nodes[i]
 	if !w.runs(i) {
 		return false
@@ -37,7 +37,7 @@ const (
 	atOnce    = 128
 )
 
-func (w *World) think(i int, stale uint8) bool {
+func (w agents) think(i int, stale uint8) bool {
 	n := &w.nodes[i]
 	read, unread := &version{}, !w.linked(i, api)
 	if !unread {
@@ -51,13 +51,13 @@ func (w *World) think(i int, stale uint8) bool {
 		w.tell(i, "answers the kubelet", answer)
 	}
 	if f.Unstaging && answer.Verb == ownership.Done {
-		w.checkUnstaged(i)
+		w.copyJudge().checkUnstaged(i)
 		n.stopped = false
 	}
 	w.scratch.verb = a.Verb
-	w.checkGivesUp(i, &a)
-	w.checkHeld(i, &a)
-	if a.Verb <= ownership.Refuse || a.Verb == ownership.Pull && w.underway(i, a.To) {
+	w.diskJudge().checkGivesUp(i, &a)
+	w.copyJudge().checkHeld(i, &a)
+	if a.Verb <= ownership.Refuse || a.Verb == ownership.Pull && w.wire().underway(i, a.To) {
 		w.tell(i, "decides", a)
 		return false
 	}
@@ -87,7 +87,7 @@ func (w *World) read(stale uint8) *version {
 // keep is how many snapshots beyond the necessary nodes keep.
 const keep = 1
 
-func (w *World) nodeFacts(i int, read *version, stale uint8) *ownership.NodeFacts {
+func (w agents) nodeFacts(i int, read *version, stale uint8) *ownership.NodeFacts {
 	n := &w.nodes[i]
 	f := &w.scratch.node
 	*f = ownership.NodeFacts{
@@ -110,7 +110,7 @@ var bootNames = func() (out [256]string) {
 
 // ask collects the peers' answers. An agent that means to destroy its copy also
 // asks them to confirm and hold the same data.
-func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
+func (w agents) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 	n := &w.nodes[i]
 	if w.rules.Conduct.WordOfMouth {
 		return hearsay(v, names[i])
@@ -142,7 +142,7 @@ func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 
 // answer is peer j's copy as it is. A mutant may take the last answer that it heard
 // instead.
-func (w *World) answer(n *node, j int, stale uint8) ownership.Copy {
+func (w agents) answer(n *node, j int, stale uint8) ownership.Copy {
 	q := &w.nodes[j].copy
 	if !w.rules.Conduct.OldAnswers {
 		return *q
@@ -156,7 +156,7 @@ func (w *World) answer(n *node, j int, stale uint8) ownership.Copy {
 	return n.heard[j]
 }
 
-func (w *World) leaving(i int, v *ownership.Volume) bool {
+func (w agents) leaving(i int, v *ownership.Volume) bool {
 	n := &w.nodes[i]
 	if !w.cfg.Kind.Traits().Data || !n.copy.Exists || v == nil {
 		return false
@@ -202,7 +202,7 @@ func hearsay(v *ownership.Volume, me string) (out []ownership.Peer) {
 
 // someoneKnowsMore tells whether this node, or one that it can reach, has heard
 // of the epoch in which the volume was last written while the record has not.
-func (w *World) someoneKnowsMore(i int, v *ownership.Volume) bool {
+func (w agents) someoneKnowsMore(i int, v *ownership.Volume) bool {
 	if v == nil || knows(v.Lineage, w.truth.epoch) {
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 
 // checkMount judges a mount: its epoch belongs to this node alone, and if it is the
 // record's, the data has all acknowledged writes.
-func (w *World) checkMount(i int, read *version) {
+func (w copyJudge) checkMount(i int, read *version) {
 	n, t := &w.nodes[i], &w.truth
 	if n.copy.Promise.Epoch != n.copy.Opened || n.copy.Promise.Primary != names[i] {
 		w.fail("one writer: %s mounts without an epoch of its own", names[i])
@@ -41,7 +41,7 @@ func (w *World) checkMount(i int, read *version) {
 // superseded tells whether the epoch in which i mounts is over. A record from a
 // backup that has not heard of the epoch yet does not end it. One from before a fence undoes the
 // fence for every node that has read it, and not for one that mounts late, from what it read before.
-func (w *World) superseded(i int, v *ownership.Volume, read *version) bool {
+func (w copyJudge) superseded(i int, v *ownership.Volume, read *version) bool {
 	e := w.nodes[i].copy.Opened
 	if v.Epoch == e && (read.rv >= w.truth.backup || !slices.Contains(w.truth.fenced, e)) {
 		return !v.Primary.Phase.Open() || v.Primary.Node != names[i]
@@ -52,7 +52,7 @@ func (w *World) superseded(i int, v *ownership.Volume, read *version) bool {
 // checkDiskWrite puts a write before the shared disk. While it is reserved, the disk
 // refuses every session but the holder. The writes that it accepts must be in the order of
 // epochs.
-func (w *World) checkDiskWrite(i int) {
+func (w diskJudge) checkDiskWrite(i int) {
 	n, t := &w.nodes[i], &w.truth
 	e := n.copy.Opened
 	if !w.disk.accepts(i) {
@@ -75,7 +75,7 @@ func (w *World) checkDiskWrite(i int) {
 }
 
 // checkApply judges a stream that a receiver accepts.
-func (w *World) checkApply(s *stream) {
+func (w copyJudge) checkApply(s *stream) {
 	n := &w.nodes[s.to]
 	if s.header.Base.IsZero() {
 		w.checkDiscard(s.to, s.target)
@@ -91,7 +91,7 @@ func (w *World) checkApply(s *stream) {
 
 // checkDiscard judges the loss of live data on a node: data that is not in the new
 // content must have been put aside.
-func (w *World) checkDiscard(i int, now *content) {
+func (w copyJudge) checkDiscard(i int, now *content) {
 	n := &w.nodes[i]
 	if n.head == nil || now.includes(n.head) {
 		return
@@ -106,7 +106,7 @@ func (w *World) checkDiscard(i int, now *content) {
 
 // checkDestroy judges the end of a copy: enough others must hold all that it
 // holds of the volume, apart from those that broke meanwhile.
-func (w *World) checkDestroy(i int, p *pending) {
+func (w copyJudge) checkDestroy(i int, p *pending) {
 	n := &w.nodes[i]
 	v := w.server.current.volume
 	if n.mounted {
@@ -142,7 +142,7 @@ func (w *World) checkDestroy(i int, p *pending) {
 
 // kept tells whether all that the node's copy holds is also in the volume, in a branch, or in the
 // copy of another node.
-func (w *World) kept(i int) bool {
+func (w copyJudge) kept(i int) bool {
 	head := w.nodes[i].head
 	if w.truth.last.includes(head) {
 		return true
@@ -156,7 +156,7 @@ func (w *World) kept(i int) bool {
 }
 
 // worth is how much of the volume the node's copy holds.
-func (w *World) worth(i int) uint32 {
+func (w copyJudge) worth(i int) uint32 {
 	n := &w.nodes[i]
 	best := uint32(0)
 	for _, c := range n.data {
@@ -168,7 +168,7 @@ func (w *World) worth(i int) uint32 {
 // outlived tells whether a backup names a recovery point that was not the last
 // one, and node i has all of it in a newer one: a decision to drop it may have
 // been made before the backup came.
-func (w *World) outlived(i int, p lineage.Point) bool {
+func (w copyJudge) outlived(i int, p lineage.Point) bool {
 	n := &w.nodes[i]
 	c, ok := w.truth.data(p)
 	newest := n.data[len(n.data)-1]
@@ -176,7 +176,7 @@ func (w *World) outlived(i int, p lineage.Point) bool {
 }
 
 // checkDrop: retention never drops the newest snapshot, nor the recovery point.
-func (w *World) checkDrop(i int, points []lineage.Point) {
+func (w copyJudge) checkDrop(i int, points []lineage.Point) {
 	n := &w.nodes[i]
 	v := w.server.current.volume
 	for _, p := range points {
@@ -203,7 +203,7 @@ func (w *World) checkDrop(i int, points []lineage.Point) {
 }
 
 // checkHeld: a snapshot that a node has promised to keep for another is not dropped.
-func (w *World) checkHeld(i int, a *ownership.Action) {
+func (w copyJudge) checkHeld(i int, a *ownership.Action) {
 	if a.Verb != ownership.Drop {
 		return
 	}
@@ -215,7 +215,7 @@ func (w *World) checkHeld(i int, a *ownership.Action) {
 }
 
 // checkUnstaged: when unmounting succeeds, the last writes are in a snapshot.
-func (w *World) checkUnstaged(i int) {
+func (w copyJudge) checkUnstaged(i int) {
 	n := &w.nodes[i]
 	if n.mounted || n.copy.Dirty && w.cfg.Kind.Traits().Data {
 		w.fail("unstage: %s reported success with writes in no snapshot", names[i])

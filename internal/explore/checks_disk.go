@@ -3,7 +3,7 @@ package explore
 import "berth.dev/berth/internal/ownership"
 
 // checkReserve: no node takes the reservation from a newer epoch.
-func (w *World) checkReserve(i int, before, k ownership.Key) {
+func (w diskJudge) checkReserve(i int, before, k ownership.Key) {
 	if before.Epoch.Number > k.Epoch.Number {
 		w.fail("fence: %s took the reservation for epoch %v from epoch %v", names[i], k.Epoch, before.Epoch)
 	}
@@ -11,7 +11,7 @@ func (w *World) checkReserve(i int, before, k ownership.Key) {
 
 // checkClean: after a mount that did not end with everything flushed, the next one begins with a
 // consistency check.
-func (w *World) checkClean(i int, check bool) {
+func (w diskJudge) checkClean(i int, check bool) {
 	if !w.cfg.Kind.Traits().Reserves || !w.disk.accepts(i) {
 		return // it cannot write, whatever it mounts
 	}
@@ -22,14 +22,14 @@ func (w *World) checkClean(i int, check bool) {
 }
 
 // checkDetach: no disk is detached under a mount.
-func (w *World) checkDetach(i int) {
+func (w diskJudge) checkDetach(i int) {
 	if w.nodes[i].mounted {
 		w.fail("detach: the disk was detached from %s under a mount", names[i])
 	}
 }
 
 // checkAttachments judges a change of the attachments in the record.
-func (w *World) checkAttachments(old, v *ownership.Volume, p *pending) {
+func (w diskJudge) checkAttachments(old, v *ownership.Volume, p *pending) {
 	if !v.Kind.Traits().Attaches {
 		return
 	}
@@ -60,7 +60,7 @@ func (w *World) checkAttachments(old, v *ownership.Volume, p *pending) {
 func going(s ownership.State) bool { return s == ownership.Removing || s == ownership.Gone }
 
 // checkMarked judges the first phase of the removal of one attachment.
-func (w *World) checkMarked(old *ownership.Volume, node string, p *pending) {
+func (w diskJudge) checkMarked(old *ownership.Volume, node string, p *pending) {
 	if old.Primary.Node == node && (old.Primary.Phase == ownership.Active || old.Primary.Phase == ownership.Preparing) {
 		w.fail("attachment: the owner %s loses its attachment", node)
 	}
@@ -77,7 +77,7 @@ func (w *World) checkMarked(old *ownership.Volume, node string, p *pending) {
 
 // mayGo tells whether an attachment that is neither the owner's nor wanted has to make room, or is
 // of no use.
-func (w *World) mayGo(old *ownership.Volume, node string, p *pending) bool {
+func (w diskJudge) mayGo(old *ownership.Volume, node string, p *pending) bool {
 	e, _ := old.Replica(node)
 	unmet := int(p.wanted) // pods whose node has no attachment
 	counted := 0
@@ -97,14 +97,14 @@ func (w *World) mayGo(old *ownership.Volume, node string, p *pending) bool {
 }
 
 // checkLeak: an entry leaves the record only after its attachment is gone.
-func (w *World) checkLeak(node string) {
+func (w diskJudge) checkLeak(node string) {
 	if l := w.disk.links[indexOf(node)]; w.cfg.Kind.Traits().Attaches && l != ownership.Detached && !w.truth.restored {
 		w.fail("leak: the entry of %s left the record and its attachment is %v", node, l)
 	}
 }
 
 // checkGivesUp: the end of a session alone does not end the mount of the rightful owner.
-func (w *World) checkGivesUp(i int, a *ownership.Action) {
+func (w diskJudge) checkGivesUp(i int, a *ownership.Action) {
 	n, v := &w.nodes[i], w.server.current.volume
 	if a.Verb != ownership.Close && a.Verb != ownership.Unmount || !w.cfg.Kind.Traits().Reserves || v == nil || !n.wanted || !n.mounted {
 		return

@@ -20,12 +20,12 @@ var ticks = [...]time.Duration{5 * time.Second, 11 * time.Minute, 25 * time.Hour
 // leases; the others must ask themselves whether to stop.
 func (w *World) tick(d time.Duration) {
 	for i := 0; i < w.cfg.Nodes; i++ {
-		w.selfFence(i) // look before renewing: too late is too late
+		w.agents().selfFence(i) // look before renewing: too late is too late
 	}
-	w.noteUse()
+	w.diskJudge().noteUse()
 	w.now += d
 	for k := range w.streams {
-		w.holdFor(&w.streams[k])
+		w.wire().holdFor(&w.streams[k])
 	}
 	for i := 0; i < w.cfg.Nodes; i++ {
 		n := &w.nodes[i]
@@ -34,20 +34,20 @@ func (w *World) tick(d time.Duration) {
 		if n.up && !n.paused && w.linked(i, api) {
 			n.sinceKubelet = 0
 			if n.agent {
-				n.sinceRenewal, n.leased, n.members = 0, n.boot, w.members(i)
+				n.sinceRenewal, n.leased, n.members = 0, n.boot, w.agents().members(i)
 			}
 		}
 	}
 	for c := range w.ctl {
-		w.observe(c, d)
+		w.overseers().observe(c, d)
 	}
 	for i := 0; i < w.cfg.Nodes; i++ {
-		w.selfFence(i)
+		w.agents().selfFence(i)
 	}
 }
 
 // members are node self and those that have a Node object, a bit each.
-func (w *World) members(self int) (all uint8) {
+func (w agents) members(self int) (all uint8) {
 	for i := range w.cfg.Nodes {
 		if i == self || !w.nodes[i].deleted {
 			all |= 1 << i
@@ -58,7 +58,7 @@ func (w *World) members(self int) (all uint8) {
 
 // observe lets a controller look at the leases. One that cannot reach the API has
 // seen nothing and starts counting anew.
-func (w *World) observe(c int, d time.Duration) {
+func (w overseers) observe(c int, d time.Duration) {
 	ctl := &w.ctl[c]
 	if !w.linked(maxNodes+c, api) {
 		ctl.lapsed, ctl.steady, ctl.lostFor, ctl.suspect = [maxNodes]time.Duration{}, [maxNodes]time.Duration{}, [maxNodes]time.Duration{}, 0
@@ -87,7 +87,7 @@ func (w *World) observe(c int, d time.Duration) {
 }
 
 // restartController ends a controller's process, and with it all that it has seen.
-func (w *World) restartController(c int) bool {
+func (w overseers) restartController(c int) bool {
 	w.ctl[c] = controller{}
 	return true
 }
@@ -95,7 +95,7 @@ func (w *World) restartController(c int) bool {
 // selfFence is the node's side of the contract. A running agent stops its
 // writers itself; if it is dead, the watchdog resets the machine. A machine that
 // is paused does neither until it wakes.
-func (w *World) selfFence(i int) {
+func (w agents) selfFence(i int) {
 	n := &w.nodes[i]
 	if !n.paused {
 		n.woke = false
@@ -107,7 +107,7 @@ func (w *World) selfFence(i int) {
 	if !n.agent {
 		if w.cfg.Watchdog {
 			w.tellEvent("the watchdog resets %s", names[i])
-			w.crash(i)
+			w.faults().crash(i)
 		}
 		return
 	}

@@ -3,26 +3,26 @@ package explore
 import "berth.dev/berth/internal/ownership"
 
 // diskStep carries out an action on the shared disk.
-func (w *World) diskStep(i int, a *ownership.Action) {
+func (w agents) diskStep(i int, a *ownership.Action) {
 	switch a.Verb {
 	case ownership.Register:
 		w.disk.register(i, a.Key)
 	case ownership.Reserve:
 		before := w.disk.holder
 		if w.disk.reserve(i, a.Expect, a.Key, w.rules.Conduct.BlindReserve) {
-			w.checkReserve(i, before, a.Key)
+			w.diskJudge().checkReserve(i, before, a.Key)
 		}
 	case ownership.Attach:
 		w.disk.links[i] = ownership.Attaching
 	case ownership.Detach:
-		w.checkDetach(i)
+		w.diskJudge().checkDetach(i)
 		w.disk.detach(i)
 		w.slots.freed(i)
 	}
 }
 
 // diskEvent is something that happens at the target or to an attachment.
-func (w *World) diskEvent(k Kind, i int, fails bool) bool {
+func (w faults) diskEvent(k Kind, i int, fails bool) bool {
 	if !w.cfg.Kind.Traits().Reserves {
 		return false
 	}
@@ -56,7 +56,7 @@ func (w *World) diskEvent(k Kind, i int, fails bool) bool {
 }
 
 // slotFacts are what the ledger tells a controller about node i.
-func (w *World) slotFacts(m *ownership.Machine, v *ownership.Volume, i int) {
+func (w overseers) slotFacts(m *ownership.Machine, v *ownership.Volume, i int) {
 	_, has := v.Replica(names[i])
 	bit := uint8(1) << i
 	if !has && w.disk.links[i] == ownership.Detached && (w.slots.taken|w.slots.waiting)&bit == 0 {
@@ -66,7 +66,7 @@ func (w *World) slotFacts(m *ownership.Machine, v *ownership.Volume, i int) {
 }
 
 // wantedNodes are the nodes to which a pod is bound.
-func (w *World) wantedNodes(out []string) []string {
+func (w overseers) wantedNodes(out []string) []string {
 	for i := range w.cfg.Nodes {
 		if w.nodes[i].wanted {
 			out = append(out, names[i])
@@ -76,7 +76,7 @@ func (w *World) wantedNodes(out []string) []string {
 }
 
 // noteUse is called before time passes and before the record changes: an owner uses the volume.
-func (w *World) noteUse() {
+func (w diskJudge) noteUse() {
 	if v := w.server.current.volume; v != nil && v.Primary.Phase.Open() {
 		w.truth.usedAt = w.now
 	}
@@ -84,7 +84,7 @@ func (w *World) noteUse() {
 
 // noteWish notes that a controller has seen a pod which wants the volume. While a deadline is in
 // the record, the sight counts only once the record says so: see checkAttachments.
-func (w *World) noteWish(v *ownership.Volume, wanted int) {
+func (w diskJudge) noteWish(v *ownership.Volume, wanted int) {
 	for c := range w.ctl {
 		if p := w.ctl[c].pending; p != nil && !p.action.Next.ExpireAt.IsZero() {
 			return // it may still write a deadline that it set before

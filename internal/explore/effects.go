@@ -9,7 +9,7 @@ import (
 
 // act carries out a decision. Local effects happen under the volume's lock, so
 // nothing local has changed since the decision; everything else may have.
-func (w *World) act(i int, p *pending) {
+func (w agents) act(i int, p *pending) {
 	n, a := &w.nodes[i], &p.action
 	w.tell(i, "carries out", *a)
 	switch a.Verb {
@@ -22,7 +22,7 @@ func (w *World) act(i int, p *pending) {
 	case ownership.Close:
 		n.copy.Closed = a.Promise.Epoch
 	case ownership.Pull:
-		w.send(i, a)
+		w.wire().send(i, a)
 	case ownership.Preserve:
 		n.branches = append(slices.Clip(n.branches), n.head)
 		n.copy.Preserved = n.copy.Tip()
@@ -43,7 +43,7 @@ func (w *World) act(i int, p *pending) {
 	}
 }
 
-func (w *World) removeSteps(i int, p *pending) {
+func (w agents) removeSteps(i int, p *pending) {
 	n := &w.nodes[i]
 	switch p.action.Verb {
 	case ownership.Condemn:
@@ -56,33 +56,33 @@ func (w *World) removeSteps(i int, p *pending) {
 		}
 		n.copy.Quarantined, n.copy.DestroyAt = true, p.action.Until
 	case ownership.Destroy:
-		w.checkDestroy(i, p)
+		w.copyJudge().checkDestroy(i, p)
 		n.copy, n.data, n.head = ownership.Copy{}, nil, nil
 	}
 }
 
-func (w *World) rollBack(i int, to lineage.Point) {
+func (w agents) rollBack(i int, to lineage.Point) {
 	n := &w.nodes[i]
 	for k, p := range n.copy.Points {
 		if p != to {
 			continue
 		}
-		w.checkDiscard(i, n.data[k])
+		w.copyJudge().checkDiscard(i, n.data[k])
 		n.copy.Points, n.data = n.copy.Points[:k+1:k+1], n.data[:k+1:k+1]
 		n.head, n.copy.Dirty = n.data[k], false
 		return
 	}
 }
 
-func (w *World) snapshot(i int, p lineage.Point) {
+func (w agents) snapshot(i int, p lineage.Point) {
 	n := &w.nodes[i]
-	w.truth.name(w, p, n.head)
+	w.truth.name(w.World, p, n.head)
 	n.copy.Points = append(slices.Clip(n.copy.Points), p)
 	n.data = append(slices.Clip(n.data), n.head)
 	n.copy.Dirty, n.sinceSnapshot = false, 0
 }
 
-func (w *World) dropPoints(i int, points []lineage.Point) {
+func (w agents) dropPoints(i int, points []lineage.Point) {
 	n := &w.nodes[i]
 	var keep []lineage.Point
 	var data []*content
@@ -95,19 +95,19 @@ next:
 		}
 		keep, data = append(keep, p), append(data, n.data[k])
 	}
-	w.checkDrop(i, points)
+	w.copyJudge().checkDrop(i, points)
 	n.copy.Points, n.data = keep, data
 }
 
-func (w *World) mount(i int, p *pending) {
+func (w agents) mount(i int, p *pending) {
 	n := &w.nodes[i]
-	w.checkMount(i, p.read)
-	w.checkClean(i, p.action.Check)
+	w.copyJudge().checkMount(i, p.read)
+	w.diskJudge().checkClean(i, p.action.Check)
 	n.mounted, n.stopped, n.served = true, false, n.wanted
 }
 
 // unmount flushes what the disk accepts.
-func (w *World) unmount(i int) {
+func (w agents) unmount(i int) {
 	n := &w.nodes[i]
 	n.mounted, n.stopped = false, true
 	if !w.cfg.Kind.Traits().Reserves || w.disk.accepts(i) {
@@ -119,14 +119,14 @@ func (w *World) unmount(i int) {
 }
 
 // appWrite is the pod writing once, if it has the volume.
-func (w *World) appWrite(i int) bool {
+func (w agents) appWrite(i int) bool {
 	n := &w.nodes[i]
 	if !n.up || n.paused || !n.mounted {
 		return false
 	}
 	w.writes++
 	if w.cfg.Kind.Traits().Reserves {
-		w.checkDiskWrite(i)
+		w.diskJudge().checkDiskWrite(i)
 		return true
 	}
 	old := n.head
@@ -143,8 +143,8 @@ func (w *World) write(who int, p *pending) {
 	if p.read.rv != w.server.current.rv && !w.rules.Conduct.BlindWrites {
 		return // another process was faster; read again
 	}
-	w.checkRecord(p)
-	w.noteUse()
+	w.recordJudge().checkRecord(p)
+	w.diskJudge().noteUse()
 	w.commit(p.action.Next)
 }
 
@@ -154,7 +154,7 @@ func (w *World) commit(v *ownership.Volume) {
 }
 
 // send starts a stream from the peer as it is now.
-func (w *World) send(i int, a *ownership.Action) {
+func (w wire) send(i int, a *ownership.Action) {
 	j := indexOf(a.From)
 	if j < 0 || !w.answers(i, j) || len(w.streams) >= 4 {
 		return
@@ -181,13 +181,13 @@ func (w *World) send(i int, a *ownership.Action) {
 
 // holdFor keeps a stream's target at its source: the receiver will have it in
 // common with the source, and nothing later.
-func (w *World) holdFor(s *stream) {
+func (w wire) holdFor(s *stream) {
 	c := &w.nodes[s.from].copy
 	c.Holds = withHold(c.Holds, ownership.Hold{For: names[s.to], Point: s.header.Target, Until: w.clock().Add(ownership.HoldFor)}, w.clock())
 }
 
 // underway tells whether the snapshot is on its way to node i already.
-func (w *World) underway(i int, to lineage.Point) bool {
+func (w wire) underway(i int, to lineage.Point) bool {
 	for k := range w.streams {
 		if w.streams[k].to == i && w.streams[k].header.Target == to {
 			return true
@@ -197,7 +197,7 @@ func (w *World) underway(i int, to lineage.Point) bool {
 }
 
 // deliver hands stream k to its receiver, and keeps it for another time if again.
-func (w *World) deliver(k int, again bool) bool {
+func (w wire) deliver(k int, again bool) bool {
 	if k >= len(w.streams) {
 		return false
 	}
@@ -215,7 +215,7 @@ func (w *World) deliver(k int, again bool) bool {
 	if !ok {
 		return true
 	}
-	w.checkApply(&s)
+	w.copyJudge().checkApply(&s)
 	n.copy = w.rules.Received(&n.copy, &s.header)
 	if s.header.Base.IsZero() {
 		n.data = nil
@@ -225,7 +225,7 @@ func (w *World) deliver(k int, again bool) bool {
 	return true
 }
 
-func (w *World) lose(k int) {
+func (w wire) lose(k int) {
 	rest := make([]stream, 0, len(w.streams))
 	rest = append(rest, w.streams[:k]...)
 	w.streams = append(rest, w.streams[k+1:]...)

@@ -24,30 +24,30 @@ func (w *World) Endure() {
 		w.story = nil
 	}
 	defer func() { w.story = story }()
-	w.endFaults()
-	w.crash(dead)
+	(ending{w}).endFaults()
+	w.faults().crash(dead)
 	for i := range w.nodes {
-		w.unwant(i)
+		w.faults().unwant(i)
 	}
 	to := -1
 	for round := range enduring {
 		if w.Violation != "" || to >= 0 && w.nodes[to].mounted {
 			break
 		}
-		w.place(&to)
+		(ending{w}).place(&to)
 		for i := range w.cfg.Nodes {
 			if i != dead {
-				w.evict(i)
-				w.work(i)
+				w.faults().evict(i)
+				(ending{w}).work(i)
 			}
 		}
 		for c := range w.ctl {
 			for range 4 {
-				w.controllerStep(c, 0)
+				w.overseers().controllerStep(c, 0)
 			}
-			w.approve(c)
+			w.faults().approve(c)
 		}
-		if round == 0 && !(w.fenceable(dead) && w.survives(dead)) {
+		if round == 0 && !(w.restJudge().fenceable(dead) && w.restJudge().survives(dead)) {
 			return
 		}
 		w.tick(ticks[0])
@@ -58,13 +58,13 @@ func (w *World) Endure() {
 }
 
 // place binds the pod to a node that lives and is counted as ready.
-func (w *World) place(to *int) {
+func (w ending) place(to *int) {
 	v := w.server.current.volume
 	if *to >= 0 {
 		if e, ok := v.Replica(names[*to]); ok && !going(e.State) {
 			return
 		}
-		w.unwant(*to)
+		w.faults().unwant(*to)
 	}
 	*to = -1
 	for _, e := range v.Replicas {
@@ -76,7 +76,7 @@ func (w *World) place(to *int) {
 }
 
 // survives tells whether a node that lives holds data from which the volume can go on.
-func (w *World) survives(dead int) bool {
+func (w restJudge) survives(dead int) bool {
 	v := w.server.current.volume
 	if !v.Kind.Traits().Data {
 		return true
@@ -95,7 +95,7 @@ func (w *World) survives(dead int) bool {
 // fenceable tells whether anything can prove that the dead node cannot write: a reservation that
 // lasts, and a standby to take it, or the self-fence contract with a majority. It is judged while the
 // node has just died.
-func (w *World) fenceable(dead int) bool {
+func (w restJudge) fenceable(dead int) bool {
 	if w.cfg.Kind.Traits().Reserves {
 		return w.cfg.Persistent
 	}

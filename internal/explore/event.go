@@ -140,19 +140,19 @@ func (w *World) Apply(e Event) bool {
 	}
 	switch e.Kind {
 	case agentSteps:
-		return w.agentStep(a, e.B)
+		return w.agents().agentStep(a, e.B)
 	case controllerSteps:
-		return a < controllers && w.controllerStep(a, e.B)
+		return a < controllers && w.overseers().controllerStep(a, e.B)
 	case delivers:
-		return w.deliver(a, b != 0)
+		return w.wire().deliver(a, b != 0)
 	case loses:
 		if a >= len(w.streams) {
 			return false
 		}
-		w.lose(a)
+		w.wire().lose(a)
 		return true
 	case appWrites:
-		return w.appWrite(a)
+		return w.agents().appWrite(a)
 	case ticksBy:
 		if a >= len(ticks) {
 			return false
@@ -160,26 +160,26 @@ func (w *World) Apply(e Event) bool {
 		w.tick(ticks[a])
 		return true
 	case restartsController:
-		return a < controllers && w.restartController(a)
+		return a < controllers && w.overseers().restartController(a)
 	case approves:
-		return a < controllers && w.approve(a)
+		return a < controllers && w.faults().approve(a)
 	case deletes:
-		return w.deleteVolume()
+		return w.faults().deleteVolume()
 	case factors:
-		return a > 0 && w.setFactor(a)
+		return a > 0 && w.faults().setFactor(a)
 	case restores:
-		return w.restore(a, false)
+		return w.faults().restore(a, false)
 	case forgets:
-		return w.restore(0, true)
+		return w.faults().restore(0, true)
 	case apiStops, apiStarts:
 		changed := w.server.down != (e.Kind == apiStops)
 		w.server.down = e.Kind == apiStops
 		return changed
 	}
-	return w.machineEvent(e.Kind, a, b)
+	return w.faults().machineEvent(e.Kind, a, b)
 }
 
-func (w *World) machineEvent(k Kind, a, b int) bool {
+func (w faults) machineEvent(k Kind, a, b int) bool {
 	n := &w.nodes[a%maxNodes]
 	switch k {
 	case wants:

@@ -6,7 +6,7 @@ import (
 
 // crash takes the machine down: mounts, decisions and memory are gone, the disk
 // is as it was.
-func (w *World) crash(i int) bool {
+func (w faults) crash(i int) bool {
 	n := &w.nodes[i]
 	if !n.up {
 		return false
@@ -21,7 +21,7 @@ func (w *World) crash(i int) bool {
 	return true
 }
 
-func (w *World) boot(i int) bool {
+func (w faults) boot(i int) bool {
 	n := &w.nodes[i]
 	if n.up || int(n.boot)+1 >= len(bootNames) {
 		return false
@@ -31,7 +31,7 @@ func (w *World) boot(i int) bool {
 }
 
 // powerOff cuts the power and leaves a record of the boot that it ended.
-func (w *World) powerOff(i int) bool {
+func (w faults) powerOff(i int) bool {
 	n := &w.nodes[i]
 	w.crash(i)
 	if n.poweroff == n.boot {
@@ -41,7 +41,7 @@ func (w *World) powerOff(i int) bool {
 	return true
 }
 
-func (w *World) agentDown(i int) bool {
+func (w faults) agentDown(i int) bool {
 	n := &w.nodes[i]
 	if !n.up || !n.agent {
 		return false
@@ -53,7 +53,7 @@ func (w *World) agentDown(i int) bool {
 	return true
 }
 
-func (w *World) agentUp(i int) bool {
+func (w faults) agentUp(i int) bool {
 	n := &w.nodes[i]
 	if !n.up || n.agent {
 		return false
@@ -63,7 +63,7 @@ func (w *World) agentUp(i int) bool {
 }
 
 // wreck loses the node's media with everything that was kept with the data.
-func (w *World) wreck(i int) bool {
+func (w faults) wreck(i int) bool {
 	n := &w.nodes[i]
 	if !w.cfg.Kind.Traits().Data || !n.copy.Exists || n.wrecked > 3 {
 		return false
@@ -81,7 +81,7 @@ func (w *World) wreck(i int) bool {
 // means a backup without the volume; after that, one with it is found. A target that
 // forgot its reservations and a record that forgot its owner would leave nothing that
 // knows of a writer out of reach; one schedule has only one of them.
-func (w *World) restore(back int, gone bool) bool {
+func (w faults) restore(back int, gone bool) bool {
 	now := w.server.current
 	found := now
 	switch {
@@ -111,7 +111,7 @@ func (w *World) restore(back int, gone bool) bool {
 
 // want places the pod on node i. The kubelets of the others let go as soon as they
 // run, unless both is set: then they have not heard of it.
-func (w *World) want(i int, both bool) bool {
+func (w faults) want(i int, both bool) bool {
 	if i >= w.cfg.Nodes || w.nodes[i].wanted {
 		return false
 	}
@@ -124,7 +124,7 @@ func (w *World) want(i int, both bool) bool {
 	return true
 }
 
-func (w *World) unwant(i int) bool {
+func (w faults) unwant(i int) bool {
 	n := &w.nodes[i]
 	if !n.wanted {
 		return false
@@ -134,7 +134,7 @@ func (w *World) unwant(i int) bool {
 }
 
 // evict ends a pod whose mount is dead. Its successor on the node asks for the volume.
-func (w *World) evict(i int) bool {
+func (w faults) evict(i int) bool {
 	n := &w.nodes[i]
 	if !n.served || n.mounted {
 		return false
@@ -143,7 +143,7 @@ func (w *World) evict(i int) bool {
 	return true
 }
 
-func (w *World) link(i, j int, up bool) bool {
+func (w faults) link(i, j int, up bool) bool {
 	if i == j || w.cut[i]&(1<<j) == 0 == up {
 		return false
 	}
@@ -159,7 +159,7 @@ func (w *World) link(i, j int, up bool) bool {
 
 // approve lets the administrator agree to the snapshot that a controller named
 // last.
-func (w *World) approve(c int) bool {
+func (w faults) approve(c int) bool {
 	v := w.server.current.volume
 	p := w.ctl[c].blocked
 	if v == nil || p.IsZero() || v.Failover.Approved == p {
@@ -173,7 +173,7 @@ func (w *World) approve(c int) bool {
 
 // deleteVolume records that the volume's data shall be destroyed. A backup from before that is another
 // story: it finds what is left of a volume that nobody wants.
-func (w *World) deleteVolume() bool {
+func (w faults) deleteVolume() bool {
 	v := w.server.current.volume
 	if v == nil || v.Deleting {
 		return false
@@ -184,7 +184,7 @@ func (w *World) deleteVolume() bool {
 	return true
 }
 
-func (w *World) setFactor(n int) bool {
+func (w faults) setFactor(n int) bool {
 	v := w.server.current.volume
 	if v == nil || v.Factor == n || n > w.cfg.Nodes || v.Kind.Traits().Attaches && n > v.Sharing.MaxShares {
 		return false

@@ -13,7 +13,7 @@ import (
 
 // massLoss tells whether so many nodes are out of controller c's sight that it must not fence by
 // itself: more than a third, and at least two.
-func (w *World) massLoss(c int) bool {
+func (w recordJudge) massLoss(c int) bool {
 	unseen := 0
 	for j := range w.cfg.Nodes {
 		if w.outOfSight(c, j) {
@@ -26,7 +26,7 @@ func (w *World) massLoss(c int) bool {
 // outOfSight counts who would notice that node j is alive: the controller, the other nodes that the
 // controller reaches, and j's lease as it really is, which a controller that has just started has
 // not watched.
-func (w *World) outOfSight(c, j int) bool {
+func (w recordJudge) outOfSight(c, j int) bool {
 	const outdated = 10 * time.Second
 	who, sees, blind := maxNodes+c, 0, 0
 	vote := func(alive bool) {
@@ -48,7 +48,7 @@ func (w *World) outOfSight(c, j int) bool {
 
 // ordered tells whether an administrator's order or the primary's own word about its end lets the
 // controller fence although the brake holds.
-func (w *World) ordered(v *ownership.Volume) bool {
+func (w recordJudge) ordered(v *ownership.Volume) bool {
 	i := indexOf(v.Primary.Node)
 	if i < 0 {
 		return false
@@ -68,7 +68,7 @@ func knows(l lineage.Lineage, e lineage.Epoch) bool {
 
 // partOfVolume tells whether the data that a snapshot had when it was taken is a past of what was
 // acknowledged.
-func (w *World) partOfVolume(p lineage.Point) bool {
+func (w copyJudge) partOfVolume(p lineage.Point) bool {
 	c, ok := w.truth.data(p)
 	return ok && w.truth.last.includes(c)
 }

@@ -9,7 +9,7 @@ import (
 
 // controllerStep lets controller c take one step, like agentStep. Both
 // controllers may believe to lead: leader election is no fencing.
-func (w *World) controllerStep(c int, stale uint8) bool {
+func (w overseers) controllerStep(c int, stale uint8) bool {
 	ctl, who := &w.ctl[c], maxNodes+c
 	if p := ctl.pending; p != nil {
 		ctl.pending = nil
@@ -36,7 +36,7 @@ func (w *World) controllerStep(c int, stale uint8) bool {
 		return false
 	}
 	p := &pending{action: a, read: read,
-		ignored: w.controllerKnowsMore(who, read.volume), brake: w.massLoss(c) && !w.ordered(read.volume)}
+		ignored: w.controllerKnowsMore(who, read.volume), brake: w.recordJudge().massLoss(c) && !w.recordJudge().ordered(read.volume)}
 	for i := range w.cfg.Nodes {
 		if w.nodes[i].wanted {
 			p.wanted |= 1 << i
@@ -55,7 +55,7 @@ func (w *World) controllerStep(c int, stale uint8) bool {
 	return true
 }
 
-func (w *World) controllerKnowsMore(who int, v *ownership.Volume) bool {
+func (w overseers) controllerKnowsMore(who int, v *ownership.Volume) bool {
 	if knows(v.Lineage, w.truth.epoch) {
 		return false
 	}
@@ -67,13 +67,13 @@ func (w *World) controllerKnowsMore(who int, v *ownership.Volume) bool {
 	return false
 }
 
-func (w *World) controllerFacts(c int, read *version) *ownership.ControllerFacts {
+func (w overseers) controllerFacts(c int, read *version) *ownership.ControllerFacts {
 	who, v := maxNodes+c, read.volume
 	f := &w.scratch.controller
 	*f = ownership.ControllerFacts{Now: w.clock(), Record: v, SuspectFor: w.ctl[c].suspect, Watching: w.ctl[c].watching}
 	if w.cfg.Kind.Traits().Attaches {
 		f.Wanted = w.wantedNodes(w.scratch.wanted[:0])
-		w.noteWish(v, len(f.Wanted))
+		w.diskJudge().noteWish(v, len(f.Wanted))
 	}
 	f.Peers = w.scratch.peers[:0]
 	if w.rules.Conduct.WordOfMouth {
@@ -95,7 +95,7 @@ func (w *World) controllerFacts(c int, read *version) *ownership.ControllerFacts
 }
 
 // probe is replica j's answer to the controller.
-func (w *World) probe(j int, v *ownership.Volume) ownership.Peer {
+func (w overseers) probe(j int, v *ownership.Volume) ownership.Peer {
 	n := &w.nodes[j]
 	p := ownership.Peer{Node: names[j], Copy: n.copy}
 	newest := v.Newest(n.copy.Points)
@@ -112,7 +112,7 @@ func (w *World) probe(j int, v *ownership.Volume) ownership.Peer {
 }
 
 // ageOf is how long ago the first write happened that c does not have.
-func (w *World) ageOf(c *content) time.Duration {
+func (w overseers) ageOf(c *content) time.Duration {
 	if w.truth.last == c {
 		return 0
 	}
@@ -124,7 +124,7 @@ func (w *World) ageOf(c *content) time.Duration {
 const writeWorth = 2 * time.Minute
 
 // witnesses are the controller, the other nodes that answer it, and the lease.
-func (w *World) witnesses(c, p int) []ownership.Witness {
+func (w overseers) witnesses(c, p int) []ownership.Witness {
 	who := maxNodes + c
 	out := w.scratch.witnesses[:0]
 	out = append(out, ownership.Witness{Name: names[who], Alive: w.answers(who, p)},
@@ -137,10 +137,10 @@ func (w *World) witnesses(c, p int) []ownership.Witness {
 	return out
 }
 
-func (w *World) lost(c, j int) bool { return ownership.Suspected(w.witnesses(c, j)) }
+func (w overseers) lost(c, j int) bool { return ownership.Suspected(w.witnesses(c, j)) }
 
 // proofs gathers evidence about node p, after the record was read.
-func (w *World) proofs(c, p int) []ownership.Proof {
+func (w overseers) proofs(c, p int) []ownership.Proof {
 	n, ctl := &w.nodes[p], &w.ctl[c]
 	var out []ownership.Proof
 	if n.poweroff > 0 {
@@ -181,8 +181,8 @@ var setNames = func() (out [1 << maxNodes]ownership.Members) {
 	return out
 }()
 
-func (w *World) leases(c, p int) *ownership.Leases {
-	ctl, members := &w.ctl[c], w.members(p)
+func (w overseers) leases(c, p int) *ownership.Leases {
+	ctl, members := &w.ctl[c], w.agents().members(p)
 	l := &ownership.Leases{Suspect: names[p], Boot: bootNames[w.nodes[p].leased], Watchdog: w.cfg.Watchdog,
 		KubeletAlive: w.nodes[p].sinceKubelet < leaseDuration, Lapsed: ctl.lapsed[p],
 		Named: setNames[w.nodes[p].members], Counted: setNames[members], Nodes: bits.OnesCount8(members)}

@@ -25,7 +25,7 @@ func (w *World) reduce(ahead *horizon, note func(Kind, int)) {
 		note = func(Kind, int) {}
 	}
 	for i := range w.cfg.Nodes {
-		w.reduceAgent(i, ahead, note)
+		w.agents().reduceAgent(i, ahead, note)
 	}
 	for c := range w.ctl {
 		if p := w.ctl[c].pending; p != nil && p.read.rv != w.server.current.rv {
@@ -34,8 +34,8 @@ func (w *World) reduce(ahead *horizon, note func(Kind, int)) {
 		}
 	}
 	for k := len(w.streams) - 1; k >= 0 && !ahead.backups; k-- {
-		if w.outdated(&w.streams[k]) {
-			w.lose(k)
+		if w.wire().outdated(&w.streams[k]) {
+			w.wire().lose(k)
 			note(loses, k)
 		}
 	}
@@ -43,7 +43,7 @@ func (w *World) reduce(ahead *horizon, note func(Kind, int)) {
 
 // outdated tells whether the stream will always be refused. The rules are asked
 // about a receiver with nothing else in the way, because they may be a mutant's.
-func (w *World) outdated(s *stream) bool {
+func (w wire) outdated(s *stream) bool {
 	c := w.nodes[s.to].copy
 	if s.header.Promise.Epoch.Number >= c.Promise.Epoch.Number {
 		return false
@@ -53,7 +53,7 @@ func (w *World) outdated(s *stream) bool {
 	return !ok
 }
 
-func (w *World) reduceAgent(i int, ahead *horizon, note func(Kind, int)) {
+func (w agents) reduceAgent(i int, ahead *horizon, note func(Kind, int)) {
 	n := &w.nodes[i]
 	p := n.pending
 	if p == nil {

@@ -17,9 +17,9 @@ func (w *World) Settle() {
 		w.story = nil
 	}
 	defer func() { w.story = story }()
-	w.endFaults()
+	(ending{w}).endFaults()
 	for round, calm := 0, 0; round < 80 && calm < 6; round++ {
-		if w.round(round) {
+		if (ending{w}).round(round) {
 			calm = 0
 		}
 		calm++
@@ -27,25 +27,25 @@ func (w *World) Settle() {
 			return
 		}
 	}
-	w.checkRest()
+	w.restJudge().checkRest()
 }
 
-func (w *World) endFaults() {
+func (w ending) endFaults() {
 	w.server.down = false
 	w.cut = [endpoints]uint16{}
 	for i := 0; i < w.cfg.Nodes; i++ {
-		w.machineEvent(resumes, i, 0)
-		w.boot(i)
-		w.agentUp(i)
-		w.machineEvent(untaints, i, 0)
-		w.machineEvent(addsNode, i, 0)
+		w.faults().machineEvent(resumes, i, 0)
+		w.faults().boot(i)
+		w.faults().agentUp(i)
+		w.faults().machineEvent(untaints, i, 0)
+		w.faults().machineEvent(addsNode, i, 0)
 		w.slots.relieve(i)
 	}
 	w.onePod()
 }
 
 // onePod leaves one pod at most, on a node that has a replica or can get one.
-func (w *World) onePod() {
+func (w ending) onePod() {
 	v, found := w.server.current.volume, false
 	for i := range w.nodes {
 		if !w.nodes[i].wanted {
@@ -57,22 +57,22 @@ func (w *World) onePod() {
 			ok = w.cfg.Kind.Traits().Attaches || has && e.State != ownership.Removing && e.State != ownership.Gone
 		}
 		if !ok || found || v.Deleting {
-			w.unwant(i)
+			w.faults().unwant(i)
 		}
 		found = found || ok
 	}
 }
 
 // round lets every process work once until it waits, and tells whether any did.
-func (w *World) round(n int) (busy bool) {
+func (w ending) round(n int) (busy bool) {
 	for i := 0; i < w.cfg.Nodes; i++ {
-		busy = w.evict(i) || busy
+		busy = w.faults().evict(i) || busy
 		busy = w.work(i) || busy
 	}
-	for k := 0; k < 4 && w.controllerStep(n%controllers, 0); k++ {
+	for k := 0; k < 4 && w.overseers().controllerStep(n%controllers, 0); k++ {
 		busy = true
 	}
-	if w.approve(n % controllers) {
+	if w.faults().approve(n % controllers) {
 		busy = true
 	}
 	w.onePod()
@@ -81,20 +81,20 @@ func (w *World) round(n int) (busy bool) {
 }
 
 // work lets a node work until it waits.
-func (w *World) work(i int) (busy bool) {
-	for k := 0; k < 60 && (w.agentStep(i, 0) || w.arrive() || w.diskEvent(attaches, i, false)); k++ {
+func (w ending) work(i int) (busy bool) {
+	for k := 0; k < 60 && (w.agents().agentStep(i, 0) || w.arrive() || w.faults().diskEvent(attaches, i, false)); k++ {
 		busy = true
 	}
 	return busy
 }
 
 // arrive delivers a stream, or loses it if its receiver cannot take it.
-func (w *World) arrive() bool {
+func (w ending) arrive() bool {
 	if len(w.streams) == 0 {
 		return false
 	}
-	if !w.deliver(0, false) {
-		w.lose(0)
+	if !w.wire().deliver(0, false) {
+		w.wire().lose(0)
 	}
 	return true
 }
@@ -104,7 +104,7 @@ func (w *World) arrive() bool {
 const restingSnapshots = 3 + keep
 
 // checkRest judges the world at rest.
-func (w *World) checkRest() {
+func (w restJudge) checkRest() {
 	v := w.server.current.volume
 	if v == nil || w.Violation != "" {
 		return
@@ -149,7 +149,7 @@ func (w *World) checkRest() {
 }
 
 // checkDeleted: nothing is left of a volume that was deleted, not even its entries.
-func (w *World) checkDeleted(v *ownership.Volume) {
+func (w restJudge) checkDeleted(v *ownership.Volume) {
 	if len(v.Replicas) > 0 {
 		w.fail("rest: a deleted volume has %d replicas", len(v.Replicas))
 	}
@@ -160,7 +160,7 @@ func (w *World) checkDeleted(v *ownership.Volume) {
 	}
 }
 
-func (w *World) checkReplicaAtRest(v *ownership.Volume, e ownership.Replica) {
+func (w restJudge) checkReplicaAtRest(v *ownership.Volume, e ownership.Replica) {
 	n := &w.nodes[indexOf(e.Node)]
 	if e.State != ownership.Ready {
 		w.fail("rest: the replica on %s is %v", e.Node, e.State)
@@ -183,7 +183,7 @@ func (w *World) checkReplicaAtRest(v *ownership.Volume, e ownership.Replica) {
 }
 
 // mayGoOn tells whether the volume could go on from the snapshot.
-func (w *World) mayGoOn(v *ownership.Volume, p lineage.Point) bool {
+func (w restJudge) mayGoOn(v *ownership.Volume, p lineage.Point) bool {
 	c, ok := w.truth.data(p)
 	end, known := w.truth.data(v.RecoveryPoint)
 	if v.Primary.Phase == ownership.Preparing || v.Primary.Phase == ownership.Active {
@@ -195,7 +195,7 @@ func (w *World) mayGoOn(v *ownership.Volume, p lineage.Point) bool {
 // gone tells whether the world itself destroyed every copy that the volume could go
 // on from: then nothing can be expected. If a copy in quarantine would do, a person
 // has to adopt it.
-func (w *World) gone(v *ownership.Volume) bool {
+func (w restJudge) gone(v *ownership.Volume) bool {
 	if !v.Kind.Traits().Data {
 		return false
 	}

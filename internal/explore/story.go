@@ -47,7 +47,7 @@ func (w *World) tell(who int, what string, a ownership.Action) {
 
 func (w *World) tellEvent(format string, args ...any) { w.story.say(format, args...) }
 
-func (w *World) tellStream(s stream, ok bool, why ownership.Why) {
+func (w wire) tellStream(s stream, ok bool, why ownership.Why) {
 	if w.story == nil {
 		return
 	}

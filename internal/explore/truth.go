@@ -78,7 +78,7 @@ func (t *truth) recall(v *ownership.Volume) {
 
 // checkRepair judges a record that was mended. It may give up only the writes that
 // a backup had brought back, and must say so.
-func (w *World) checkRepair(old, v *ownership.Volume) {
+func (w recordJudge) checkRepair(old, v *ownership.Volume) {
 	t := &w.truth
 	if !v.Kind.Traits().Data || t.recalled == nil || v.RecoveryPoint == old.RecoveryPoint {
 		return
@@ -102,7 +102,7 @@ func (t *truth) wrote(e lineage.Epoch, old, head *content) {
 }
 
 // checkRecord judges a change of the record at the moment it is committed.
-func (w *World) checkRecord(p *pending) {
+func (w recordJudge) checkRecord(p *pending) {
 	old, v := w.server.current.volume, p.action.Next
 	if old == nil {
 		return
@@ -120,7 +120,7 @@ func (w *World) checkRecord(p *pending) {
 		w.fail("brake: a standby was asked to shut out epoch %v while too many nodes looked lost", v.Epoch)
 	}
 	w.checkEntries(old, v)
-	w.checkAttachments(old, v, p)
+	w.diskJudge().checkAttachments(old, v, p)
 	if old.Primary.Phase.Open() && !v.Primary.Phase.Open() {
 		w.truth.open = w.truth.open && v.Epoch != w.truth.epoch
 	}
@@ -132,20 +132,20 @@ func (w *World) checkRecord(p *pending) {
 	}
 }
 
-func (w *World) checkEntries(old, v *ownership.Volume) {
+func (w recordJudge) checkEntries(old, v *ownership.Volume) {
 	for _, e := range old.Replicas {
 		switch n, ok := v.Replica(e.Node); {
 		case !ok && e.State != ownership.Gone:
 			w.fail("chart: the entry of %s left the record from %v", e.Node, e.State)
 		case !ok:
-			w.checkLeak(e.Node)
+			w.diskJudge().checkLeak(e.Node)
 		case ok && !steps(stateSteps, e.State, n.State):
 			w.fail("chart: replica %s may not go from %v to %v", e.Node, e.State, n.State)
 		}
 	}
 }
 
-func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
+func (w recordJudge) checkTakeover(old, v *ownership.Volume, p *pending) {
 	t := &w.truth
 	if v.Epoch.Number <= old.Epoch.Number {
 		w.fail("epoch: %v does not grow beyond %v", v.Epoch, old.Epoch)
@@ -181,7 +181,7 @@ func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
 
 // checkRecoveryPoint compares the end of the epoch in the record with the
 // acknowledged writes.
-func (w *World) checkRecoveryPoint(old, v *ownership.Volume, p *pending) {
+func (w recordJudge) checkRecoveryPoint(old, v *ownership.Volume, p *pending) {
 	t := &w.truth
 	if !v.Kind.Traits().Data || !knows(v.Lineage, t.epoch) || v.Deleting {
 		return
@@ -208,7 +208,7 @@ func (w *World) checkRecoveryPoint(old, v *ownership.Volume, p *pending) {
 	}
 }
 
-func (w *World) anyWrecked() bool {
+func (w recordJudge) anyWrecked() bool {
 	for i := range w.nodes {
 		if w.nodes[i].wrecked > 0 {
 			return true
@@ -224,7 +224,7 @@ func recorded(old, v *ownership.Volume) bool {
 
 // checkFence asks the machine itself whether it can still write. A paused
 // machine may wake and, until it looks at its lease, write into its own copy; a shared disk must refuse it.
-func (w *World) checkFence(old, v *ownership.Volume, p *pending) {
+func (w recordJudge) checkFence(old, v *ownership.Volume, p *pending) {
 	i := indexOf(old.Primary.Node)
 	if i < 0 {
 		return

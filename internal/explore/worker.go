@@ -88,7 +88,7 @@ func (k *worker) variants(r *reached, next *World, e Event) {
 // an answer to the kubelet, or the holds of peers for a node that leaves.
 func quiet(w, next *World, e Event) bool {
 	i := int(e.A)
-	return e.Kind == agentSteps && (w.nodes[i].stopped != next.nodes[i].stopped || w.leaving(i, w.server.current.volume))
+	return e.Kind == agentSteps && (w.nodes[i].stopped != next.nodes[i].stopped || w.agents().leaving(i, w.server.current.volume))
 }
 
 // tied tells whether a step chose between sources that differ in load alone, and

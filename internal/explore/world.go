@@ -220,7 +220,7 @@ const maxDataLoss = 5 * time.Minute
 
 // freshID is an id that no epoch has had or will have: it is made of the node and
 // the number of epochs opened so far, so that equal worlds give equal ids.
-func (w *World) freshID(i int) string {
+func (w agents) freshID(i int) string {
 	if w.rules.Conduct.NoIDs {
 		return ""
 	}
