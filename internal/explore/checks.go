@@ -9,7 +9,7 @@ import (
 
 // checkMount judges a mount: its epoch belongs to this node alone, and if it is the
 // record's, the data has all acknowledged writes.
-func (w copyJudge) checkMount(i int, read *version) {
+func (w copyJudge) checkMount(i int, p *pending) {
 	n, t := &w.nodes[i], &w.truth
 	if n.copy.Promise.Epoch != n.copy.Opened || n.copy.Promise.Primary != names[i] {
 		w.fail("one writer: %s mounts without an epoch of its own", names[i])
@@ -20,7 +20,7 @@ func (w copyJudge) checkMount(i int, read *version) {
 		}
 	}
 	v := w.server.current.volume
-	if v == nil || w.superseded(i, v, read) {
+	if v == nil || w.superseded(i, v, p.read) {
 		return // nothing it writes will count
 	}
 	if w.cfg.Kind.Traits().Data {
@@ -29,6 +29,8 @@ func (w copyJudge) checkMount(i int, read *version) {
 		case t.restored && n.head.includes(t.last),
 			t.recalled != nil && n.head.includes(t.recalled): // decided before the backup came
 			t.last = n.head
+		case t.restored && !p.ignored && slices.Contains(t.fenced, n.copy.Opened):
+			t.last = n.head // the backup forgot the fence, and no node in reach knows of a later epoch
 		case n.head.includes(t.last):
 			w.fail("lineage: %s mounts writes that are not part of the volume", names[i])
 		default:

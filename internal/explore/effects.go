@@ -101,7 +101,7 @@ next:
 
 func (w agents) mount(i int, p *pending) {
 	n := &w.nodes[i]
-	w.copyJudge().checkMount(i, p.read)
+	w.copyJudge().checkMount(i, p)
 	w.diskJudge().checkClean(i, p.action.Check)
 	n.mounted, n.stopped, n.served = true, false, n.wanted
 }

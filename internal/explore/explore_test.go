@@ -17,8 +17,11 @@ import (
 
 func TestNoRandomScheduleBreaksAnInvariant(t *testing.T) {
 	schedules := uint64(30_000)
-	if raceDetector {
+	switch {
+	case raceDetector:
 		schedules = 500
+	case testing.Short():
+		schedules = 2_000
 	}
 	start := time.Now()
 	var next atomic.Uint64
@@ -175,13 +178,17 @@ func TestShrinkingKeepsTheViolationAndLosesTheRest(t *testing.T) {
 
 // TestTheWorldIsNotTooKind: schedules in which nothing much happens prove nothing.
 func TestTheWorldIsNotTooKind(t *testing.T) {
+	schedules := uint64(3000)
+	if testing.Short() {
+		schedules = 500
+	}
 	var sum explore.Tally
-	for seed := range uint64(3000) {
+	for seed := range schedules {
 		sum.Add(explore.Random(seed, explore.Berth(), nil).World)
 	}
 	for what, n := range sum.Counts() {
 		if n == 0 {
-			t.Errorf("in 3000 schedules there was not one %s", what)
+			t.Errorf("in %d schedules there was not one %s", schedules, what)
 		}
 	}
 	t.Log(sum.Counts())

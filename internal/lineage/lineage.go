@@ -30,12 +30,6 @@ func (l Lineage) Head() Epoch {
 	return l[len(l)-1].Epoch
 }
 
-// Knows tells whether e was opened in this history, on the path or off it.
-func (l Lineage) Knows(e Epoch) bool {
-	_, ok := l.Branch(e)
-	return ok
-}
-
 // Branch returns where e began.
 func (l Lineage) Branch(e Epoch) (Branch, bool) {
 	for _, b := range slices.Backward(l) {
@@ -58,11 +52,10 @@ func (l Lineage) After(e Epoch) (Branch, bool) {
 
 // Contains tells whether p lies on the path from the head to the root. It walks
 // the path backwards: an epoch counts up to the point where the next epoch of
-// the path left it, and an epoch that the path jumps over does not count at all.
+// the path left it, and an epoch that the path jumps over does not count at all. The
+// first snapshot of an epoch has a higher number than the point where the epoch began, so that the
+// zero point lies in no lineage.
 func (l Lineage) Contains(p Point) bool {
-	if p.IsZero() {
-		return false
-	}
 	epoch, limit := l.Head(), uint64(math.MaxUint64)
 	for i := len(l) - 1; i >= 0; i-- {
 		b := &l[i]
@@ -75,21 +68,6 @@ func (l Lineage) Contains(p Point) bool {
 		epoch, limit = b.From.Epoch, b.From.Seq
 	}
 	return false
-}
-
-// Newer tells whether a is newer than b. Both must be contained in the lineage
-// or zero; there the sequence grows with every snapshot, whatever its epoch.
-func (l Lineage) Newer(a, b Point) bool { return a.Seq > b.Seq }
-
-// Newest returns the newest of points that lies in the lineage, zero if none does.
-func (l Lineage) Newest(points []Point) Point {
-	var best Point
-	for _, p := range points {
-		if l.Newer(p, best) && l.Contains(p) {
-			best = p
-		}
-	}
-	return best
 }
 
 // Extend returns the lineage with b as its head. The receiver is not changed.

@@ -75,10 +75,16 @@ func TestAReplicaStandsToALineage(t *testing.T) {
 	}
 }
 
-func TestTheNewestPointIsTheNewestOfTheLineageNotTheHighestNumber(t *testing.T) {
-	points := []lineage.Point{at(e1, 2), at(e2, 4), at(e1, 9)}
-	if got := forked.Newest(points); got != at(e2, 4) {
-		t.Errorf("Newest() = %v, want %v", got, at(e2, 4))
+func TestAnEmptyLineageHasNoHeadAndContainsNothing(t *testing.T) {
+	var none lineage.Lineage
+	if head := none.Head(); !head.IsZero() || none.Contains(at(e1, 1)) {
+		t.Errorf("the head is %v, Contains(%v) = %t", head, at(e1, 1), none.Contains(at(e1, 1)))
+	}
+}
+
+func TestTheZeroPointLiesInNoLineage(t *testing.T) {
+	if forked.Contains(lineage.Point{}) || (lineage.Lineage{{}}).Contains(lineage.Point{}) {
+		t.Error("a lineage contains the zero point")
 	}
 }
 
@@ -100,7 +106,9 @@ func TestALineageForgetsTheOldestEpochsAndNothingElse(t *testing.T) {
 	if len(l) != lineage.MaxBranches || l.Head().Number != lineage.MaxBranches+5 {
 		t.Fatalf("kept %d epochs up to %v", len(l), l.Head())
 	}
-	if l.Knows(lineage.Epoch{Number: 5, ID: "x"}) || !l.Knows(lineage.Epoch{Number: 6, ID: "x"}) {
+	_, fifth := l.Branch(lineage.Epoch{Number: 5, ID: "x"})
+	_, sixth := l.Branch(lineage.Epoch{Number: 6, ID: "x"})
+	if fifth || !sixth {
 		t.Error("the wrong epochs were forgotten")
 	}
 }

@@ -32,7 +32,7 @@ var targets = []target{
 	{dir: "internal/controller/nodegone"},
 	{dir: "internal/quarantine"},
 	{dir: "internal/ledger", with: []string{"internal/ledger/oracle", "internal/schedule"}, open: true},
-	{dir: "internal/lineage", with: []string{"internal/ownership", "internal/explore"}, open: true},
+	{dir: "internal/lineage", with: []string{"internal/ownership", "internal/explore"}},
 	{dir: "internal/ownership", with: []string{"internal/explore"}, open: true},
 	{dir: "internal/provision/wipe"},
 	{dir: "internal/provision/device", files: []string{"content.go", "create.go", "delete.go", "format.go", "held.go", "identity.go", "record.go", "wipe.go"}, open: true},
