@@ -26,6 +26,7 @@ func (c *canon) attachment(i int) {
 	}
 	c.n(uint64(d.links[i]))
 	c.reservation(d.keys[i])
+	c.epoch(n.late)
 	c.flags(n.copy.Flushed == n.copy.Opened, c.w.slots.taken&(1<<i) != 0, c.w.slots.waiting&(1<<i) != 0)
 }
 

@@ -54,9 +54,8 @@ func (w copyJudge) superseded(i int, v *ownership.Volume, read *version) bool {
 // checkDiskWrite puts a write before the shared disk. While it is reserved, the disk
 // refuses every session but the holder. The writes that it accepts must be in the order of
 // epochs.
-func (w diskJudge) checkDiskWrite(i int) {
-	n, t := &w.nodes[i], &w.truth
-	e := n.copy.Opened
+func (w diskJudge) checkDiskWrite(i int, e lineage.Epoch) {
+	t := &w.truth
 	if !w.disk.accepts(i) {
 		return
 	}
@@ -221,5 +220,9 @@ func (w copyJudge) checkUnstaged(i int) {
 	n := &w.nodes[i]
 	if n.mounted || n.copy.Dirty && w.cfg.Kind.Traits().Data {
 		w.fail("unstage: %s reported success with writes in no snapshot", names[i])
+	}
+	v := w.server.current.volume
+	if v != nil && v.Primary.Node == names[i] && v.Primary.Phase.Open() && v.Epoch == n.copy.Opened && !w.rules.Conduct.CachedReads {
+		w.fail("unstage: %s reported success and still owns epoch %v", names[i], v.Epoch)
 	}
 }

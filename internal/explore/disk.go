@@ -1,6 +1,9 @@
 package explore
 
-import "berth.dev/berth/internal/ownership"
+import (
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
 
 // diskStep carries out an action on the shared disk.
 func (w agents) diskStep(i int, a *ownership.Action) {
@@ -16,6 +19,7 @@ func (w agents) diskStep(i int, a *ownership.Action) {
 		w.disk.links[i] = ownership.Attaching
 	case ownership.Detach:
 		w.diskJudge().checkDetach(i)
+		w.nodes[i].late = lineage.Epoch{} // it belongs to the session that ends
 		w.disk.detach(i)
 		w.slots.freed(i)
 	}
@@ -28,6 +32,10 @@ func (w faults) diskEvent(k Kind, i int, fails bool) bool {
 	}
 	d := &w.disk
 	switch k {
+	case sends:
+		return w.sendCommand(i)
+	case lands:
+		return w.agents().land(i)
 	case attaches:
 		if d.links[i] != ownership.Attaching {
 			return false
@@ -53,6 +61,28 @@ func (w faults) diskEvent(k Kind, i int, fails bool) bool {
 		return w.slots.relieve(i)
 	}
 	return false
+}
+
+// sendCommand lets node i send a write to the disk that the disk executes later, or never.
+func (w faults) sendCommand(i int) bool {
+	n := &w.nodes[i]
+	if !n.up || n.paused || !n.mounted || !n.late.IsZero() {
+		return false
+	}
+	n.late = n.copy.Opened
+	return true
+}
+
+// land lets the disk execute the command of node i that is on its way. A machine that sleeps has no
+// say in that.
+func (w agents) land(i int) bool {
+	n := &w.nodes[i]
+	if n.late.IsZero() {
+		return false
+	}
+	w.diskJudge().checkDiskWrite(i, n.late)
+	n.late = lineage.Epoch{}
+	return true
 }
 
 // slotFacts are what the ledger tells a controller about node i.

@@ -106,9 +106,12 @@ func (w agents) mount(i int, p *pending) {
 	n.mounted, n.stopped, n.served = true, false, n.wanted
 }
 
-// unmount flushes what the disk accepts.
+// unmount flushes what the disk accepts, and waits for the commands that are on their way.
 func (w agents) unmount(i int) {
 	n := &w.nodes[i]
+	if !w.rules.Conduct.LeavesCommands {
+		w.land(i)
+	}
 	n.mounted, n.stopped = false, true
 	if !w.cfg.Kind.Traits().Reserves || w.disk.accepts(i) {
 		n.copy.Flushed, w.truth.unclean = n.copy.Opened, false
@@ -126,7 +129,7 @@ func (w agents) appWrite(i int) bool {
 	}
 	w.writes++
 	if w.cfg.Kind.Traits().Reserves {
-		w.diskJudge().checkDiskWrite(i)
+		w.diskJudge().checkDiskWrite(i, n.copy.Opened)
 		return true
 	}
 	old := n.head

@@ -103,3 +103,41 @@ func (w restJudge) fenceable(dead int) bool {
 	present := uint8(1<<w.cfg.Nodes - 1)
 	return w.cfg.Watchdog && w.cfg.Nodes > 2 && n.members == present && w.server.current.volume.Primary.Boot == bootNames[n.leased]
 }
+
+// away is how many rounds a node may take to unmount a volume while the API server is away.
+const away = 12
+
+// EndureAway judges an unmount that the API server does not see: the server is away, everything else is
+// well, and the pods end. Before long nothing is mounted, and the last writes are in a snapshot. The
+// answer to the kubelet waits until the server is back: see checkUnstaged.
+func (w *World) EndureAway() {
+	if w.Violation != "" {
+		return
+	}
+	w.story.say("the API server goes away, all other faults end, and the pods end")
+	story := w.story
+	if !w.verbose {
+		w.story = nil
+	}
+	defer func() { w.story = story }()
+	(ending{w}).endFaults()
+	w.server.down = true
+	for i := range w.nodes {
+		w.faults().unwant(i)
+	}
+	for range away {
+		for i := range w.cfg.Nodes {
+			(ending{w}).work(i)
+		}
+		w.tick(ticks[0])
+	}
+	for i := range w.cfg.Nodes {
+		n := &w.nodes[i]
+		if n.mounted {
+			w.fail("endurance: the API server is away, and %s has not unmounted the volume after %d rounds", names[i], away)
+		}
+		if n.stopped && n.copy.Dirty && w.cfg.Kind.Traits().Data {
+			w.fail("endurance: the API server is away, and %s keeps the last writes in no snapshot after %d rounds", names[i], away)
+		}
+	}
+}

@@ -55,18 +55,20 @@ const (
 	restartsController
 	deletes // the volume
 	evicts  // a pod with a dead mount
+	sends   // a command to the shared disk, which will execute it later
+	lands   // the disk executes it
 	kinds
 )
 
 var kindNames = [kinds]string{"agent", "controller", "deliver", "lose", "write", "want", "unwant", "tick", "crash", "boot",
 	"power-off", "agent-stop", "agent-start", "pause", "resume", "cut", "heal", "isolate", "rejoin", "api-stop", "api-start", "restore",
 	"forget", "wreck", "taint", "untaint", "approve", "factor", "attach", "delete-node", "add-node",
-	"blip", "restart-target", "press", "relieve", "restart-controller", "delete", "evict"}
+	"blip", "restart-target", "press", "relieve", "restart-controller", "delete", "evict", "send", "land"}
 
 // onNode are the kinds whose A is an endpoint.
 var onNode = [kinds]bool{agentSteps: true, appWrites: true, wants: true, unwants: true, crashes: true, boots: true, powersOff: true,
 	agentStops: true, agentStarts: true, pauses: true, resumes: true, cuts: true, heals: true, isolates: true, rejoins: true, wrecks: true, taints: true,
-	untaints: true, attaches: true, deletesNode: true, addsNode: true, blips: true, presses: true, relieves: true, evicts: true}
+	untaints: true, attaches: true, deletesNode: true, addsNode: true, blips: true, presses: true, relieves: true, evicts: true, sends: true, lands: true}
 
 func (e Event) String() string {
 	s := kindNames[e.Kind]

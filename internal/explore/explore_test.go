@@ -110,7 +110,7 @@ func parse(t *testing.T, d *datadriven.TestData) (explore.Config, *explore.Rules
 		t.Fatal(err)
 	}
 	cfg.Kind = k
-	cfg.Lasting, cfg.Partial = d.HasArg("lasting"), d.HasArg("partial")
+	cfg.Lasting, cfg.Away, cfg.Partial = d.HasArg("lasting"), d.HasArg("away"), d.HasArg("partial")
 	if k.Traits().Attaches {
 		d.ScanArgs(t, "shares", &cfg.Shares)
 		d.ScanArgs(t, "persistent", &cfg.Persistent)

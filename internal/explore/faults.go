@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -14,7 +15,7 @@ func (w faults) crash(i int) bool {
 	n.up, n.paused, n.agent, n.mounted, n.stopped, n.served = false, false, false, false, false, false
 	w.disk.crash(i)
 	w.slots.freed(i)
-	n.pending, n.heard = nil, nil
+	n.pending, n.heard, n.late = nil, nil, lineage.Epoch{}
 	if w.rules.Conduct.ForgetfulPromises {
 		n.copy.Promise = ownership.Promise{}
 	}

@@ -98,6 +98,7 @@ var conductMutants = []Mutant{
 	{"old-answers", "what a peer said before the record was read is good enough", func(r *Rules) { r.Conduct.OldAnswers = true }},
 	{"old-proofs", "evidence about a node stays true", func(r *Rules) { r.Conduct.OldProofs = true }},
 	{"blind-reserve", "the reservation may be taken whoever holds it by now", func(r *Rules) { r.Conduct.BlindReserve = true }},
+	{"leaves-commands", "what the disk has not answered, it has not got", func(r *Rules) { r.Conduct.LeavesCommands = true }},
 	{"frees-reservation", "a volume that nobody has mounted needs no reservation", func(r *Rules) { r.Conduct.FreesReservation = true }},
 	{"age-of-tip", "what a node wrote last is what a failover to it goes on from", func(r *Rules) { r.Conduct.TipsAge = true }},
 	{"word-of-mouth", "the recorded points are what the replicas hold", func(r *Rules) { r.Conduct.WordOfMouth = true }},

@@ -14,6 +14,9 @@ var endMutants = []Mutant{
 		}))
 		r.Oversee = r.Oversee.Alter("delete", amending(func(f *ownership.ControllerFacts, a *ownership.Action) { a.Next.Primary = f.Record.Primary }))
 	}},
+	{"unmount-asks-first", "nothing is let go of before the record says whose it is", func(r *Rules) {
+		r.Unstage = append(ownership.Chain[ownership.NodeFacts]{{Name: "record first", Decide: r.Unstage.Rule("record read")}}, r.Unstage...)
+	}},
 	{"delete-in-part", "a volume that is deleted has no replicas on nodes that are away", func(r *Rules) { r.Tend = r.Tend.Without("delete") }},
 	{"orphan-with-branch-goes", "a copy that nobody counts, and of which others have more, has nothing of its own", func(r *Rules) {
 		r.Tend = r.Tend.Alter("collect", seeing(func(f *ownership.NodeFacts) {

@@ -14,10 +14,10 @@ const Steps = 200
 var weights = [kinds]int{agentSteps: 300, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 90, wants: 26, unwants: 10,
 	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22, isolates: 3, rejoins: 8,
 	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 60, deletesNode: 3, addsNode: 5,
-	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3, deletes: 1, evicts: 12}
+	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3, deletes: 1, evicts: 12, sends: 30, lands: 20}
 
 // atDisk are the kinds that happen only to shared disks.
-var atDisk = [kinds]bool{attaches: true, blips: true, restartsTarget: true, presses: true, relieves: true}
+var atDisk = [kinds]bool{attaches: true, blips: true, restartsTarget: true, presses: true, relieves: true, sends: true, lands: true}
 
 // storms are the moods of a schedule: the kinds that come more often, with their
 // factor; zero means not at all. A fault that needs two others of its kind to do
@@ -87,6 +87,7 @@ func (s Source) Config() Config {
 		c.Persistent, c.Yields = s.r.IntN(4) > 0, s.r.IntN(2) > 0
 	}
 	c.Lasting, c.Partial = s.r.IntN(3) == 0, s.r.IntN(6) == 0
+	c.Away = !c.Lasting && s.r.IntN(4) == 0
 	return c
 }
 
@@ -158,8 +159,10 @@ func (s Source) fitting(w *World, k Kind) uint8 {
 		n := &w.nodes[j]
 		fits := true
 		switch k {
-		case appWrites:
+		case appWrites, sends:
 			fits = n.mounted
+		case lands:
+			fits = !n.late.IsZero()
 		case unwants:
 			fits = n.wanted
 		case evicts:
@@ -243,6 +246,9 @@ func Replay(cfg Config, rules *Rules, events []Event, story *Story) *World {
 func (w *World) rest() {
 	if w.cfg.Lasting {
 		w.Endure()
+	}
+	if w.cfg.Away {
+		w.EndureAway()
 	}
 	w.Settle()
 }

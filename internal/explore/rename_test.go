@@ -171,6 +171,7 @@ func (r *renaming) machine(n node) node {
 	c.Holds = holds
 	n.data, n.head, n.branches, n.pending = r.all(n.data), r.content(n.head), r.all(n.branches), r.pending(n.pending)
 	n.boot, n.leased = n.boot+1, n.leased+1
+	n.late = r.epoch(n.late)
 	n.members = r.set(n.members)
 	if n.poweroff > 0 {
 		n.poweroff++

@@ -38,6 +38,8 @@ type Conduct struct {
 	BlindReserve bool
 	// FreesReservation: a node that unmounts gives the reservation up.
 	FreesReservation bool
+	// LeavesCommands: unmounting does not wait for commands that the disk has not answered.
+	LeavesCommands bool
 	// TipsAge: the age of a peer's copy is that of its very newest snapshot.
 	TipsAge bool
 	// WordOfMouth: replicas are not asked; the recorded points are believed.

@@ -32,6 +32,8 @@ type Config struct {
 	Persistent, Yields bool
 	// Lasting: before all faults end, the primary dies and stays dead for a while.
 	Lasting bool
+	// Away: before all faults end, the API server is away for a while, and the pods end.
+	Away bool
 	// Partial: the volume is being created. The first node has its empty snapshot, the
 	// other replicas are only recorded; a shared disk is attached nowhere.
 	Partial bool
@@ -44,6 +46,9 @@ func (c Config) String() string {
 	}
 	if c.Lasting {
 		s += " lasting=true"
+	}
+	if c.Away {
+		s += " away=true"
 	}
 	if c.Partial {
 		s += " partial=true"
@@ -118,12 +123,14 @@ type node struct {
 	stopped           bool // unmounted and not yet unstaged
 	woke              bool // from a pause, and has not looked at its lease yet
 	wanted            bool
-	served            bool // the kubelet got the mount that the pod wants, and does not ask again
-	sinceSnapshot     time.Duration
-	sinceRenewal      time.Duration
-	sinceKubelet      time.Duration
-	heard             *[maxNodes]ownership.Copy // the last answers of the peers, nil if none
-	pending           *pending
+	// late is the epoch of a command to the shared disk that is on its way, zero if none is.
+	late          lineage.Epoch
+	served        bool // the kubelet got the mount that the pod wants, and does not ask again
+	sinceSnapshot time.Duration
+	sinceRenewal  time.Duration
+	sinceKubelet  time.Duration
+	heard         *[maxNodes]ownership.Copy // the last answers of the peers, nil if none
+	pending       *pending
 }
 
 // pending is a decision that is made and not yet carried out. It does not change.
