@@ -1,0 +1,156 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"berth.dev/berth/internal/ownership"
+)
+
+const (
+	// RenewOpen is how often the lease is renewed while an epoch is open, RenewIdle otherwise.
+	RenewOpen = 5 * time.Second
+	RenewIdle = 10 * time.Second
+	// WatchdogAfter is how long after its last feeding the watchdog resets the machine. The last
+	// feeding is before ownership.SelfFenceAfter, so the reset is within the time that
+	// controllers wait.
+	WatchdogAfter = ownership.SelfFenceMargin
+	// stopWithin is how long stopping writers may take before it is said to have failed. The
+	// watchdog does not wait for it: it is not fed from the moment when writers must stop.
+	stopWithin = 5 * time.Second
+)
+
+// Verb is what the guard does next.
+type Verb int
+
+const (
+	// Hold: nothing but the watchdog.
+	Hold Verb = iota
+	// Renew the lease.
+	Renew
+	// Fence: from now on renew nothing and let no epoch begin, until the agent says that it has
+	// closed every epoch. Nothing is open that would have to be stopped.
+	Fence
+	// Stop the writers of Volumes. It fences the guard, too.
+	Stop
+	// Reset is a Stop that did not succeed in its time: the machine is left to the watchdog.
+	// Writers are stopped as before, and if that succeeds after all, the watchdog is fed again.
+	Reset
+	// End the process: nothing is open.
+	End
+)
+
+var verbs = [...]string{"Hold", "Renew", "Fence", "Stop", "Reset", "End"}
+
+func (v Verb) String() string { return verbs[v] }
+
+// The reasons of the guard's own. ownership has those of MustStop.
+const (
+	// Due: it is time to renew.
+	Due ownership.Reason = "Due"
+	// Fenced: the agent must first say that it has closed every epoch.
+	Fenced ownership.Reason = "Fenced"
+	// StillRunning: the guard is fenced, and something may still write.
+	StillRunning ownership.Reason = "StillRunning"
+	// NotStopped: writers could not be stopped in time.
+	NotStopped ownership.Reason = "NotStopped"
+	// NotStoppedNoWatchdog: the same, and nothing resets the machine.
+	NotStoppedNoWatchdog ownership.Reason = "NotStoppedNoWatchdog"
+	// Asked: the process was asked to end.
+	Asked ownership.Reason = "Asked"
+)
+
+// Decision is what the guard does next, and what it does with the watchdog.
+type Decision struct {
+	Verb Verb
+	// Volumes whose writers are stopped.
+	Volumes []Epoch
+	// Feed the watchdog: the promise holds until it would reset the machine. Disarm it: nothing
+	// is open.
+	Feed, Disarm bool
+	Reason       ownership.Reason
+	Message      string
+}
+
+// Decide returns what to do. The first rule that matches decides.
+func Decide(f *Facts) Decision {
+	must, why := ownership.MustStop(f.Contact())
+	d := decide(f, must, why)
+	stopped := len(f.Running) == 0
+	d.Feed = f.Armed && (stopped || d.Verb == Hold || d.Verb == Renew)
+	d.Disarm = f.Armed && f.Stoppable && len(f.Open) == 0
+	return d
+}
+
+func decide(f *Facts, must bool, why ownership.Why) Decision {
+	switch {
+	case len(f.Running) > 0 && (must || f.Fenced):
+		return stop(f, must, why)
+	case f.Ending && len(f.Open) == 0 && (!f.Armed || f.Stoppable):
+		return Decision{Verb: End, Reason: Asked, Message: "asked to end, and no epoch is open"}
+	case f.Fenced:
+		return Decision{Verb: Hold, Reason: Fenced, Message: "waiting for the agent's word that it has closed every epoch of this node"}
+	case must:
+		return Decision{Verb: Fence, Reason: why.Reason, Message: why.Message()}
+	case !f.Renewing && (f.Tried == 0 || f.Now-f.Tried >= f.interval()):
+		return Decision{Verb: Renew, Reason: Due, Message: "renewing the lease"}
+	default:
+		return Decision{Verb: Hold, Reason: why.Reason, Message: why.Message()}
+	}
+}
+
+func (f *Facts) interval() time.Duration {
+	if len(f.Open) > 0 {
+		return RenewOpen
+	}
+	return RenewIdle
+}
+
+// stop stops the writers. It is a failure if they run on after their time.
+func stop(f *Facts, must bool, why ownership.Why) Decision {
+	d := Decision{Verb: Stop, Volumes: f.Running, Reason: why.Reason, Message: why.Message()}
+	if !must {
+		d.Reason, d.Message = StillRunning, "the guard is fenced, and something may still write; stopping it"
+	}
+	if !f.Fenced || f.Now-f.FencedAt < stopWithin {
+		return d
+	}
+	d.Verb, d.Reason = Reset, NotStopped
+	d.Message = fmt.Sprintf("the writers of %s could not be stopped; the watchdog resets this machine", names(f.Running))
+	if !f.Armed {
+		d.Reason = NotStoppedNoWatchdog
+		d.Message = fmt.Sprintf("the writers of %s could not be stopped, and this machine has no watchdog: power it off", names(f.Running))
+	}
+	return d
+}
+
+func names(epochs []Epoch) string {
+	out := make([]string, 0, len(epochs))
+	for _, e := range epochs {
+		out = append(out, e.Volume)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// Admit returns why an epoch may not begin now; the refusal is empty if it may. It may begin only under
+// a lease that is held: else a proof about this node's silence would be a proof about the new epoch.
+func Admit(f *Facts, e Epoch) (refusal string, reason ownership.Reason) {
+	held := f.Renewed > f.Cleared && f.Now-f.Renewed < ownership.SelfFenceAfter
+	at := slices.IndexFunc(f.Open, func(o Epoch) bool { return o.Volume == e.Volume })
+	switch {
+	case f.Fenced:
+		return "the guard is fenced: close every epoch of this node first, and say so", Fenced
+	case f.Ending:
+		return "the guard was asked to end; a new one takes its place", Asked
+	case !held:
+		return "the node's lease is not renewed; wait until it is", ownership.LeaseLapsed
+	case at >= 0 && f.Open[at].Epoch != e.Epoch:
+		return fmt.Sprintf("epoch %v of the volume is open; close it first", f.Open[at].Epoch), ownership.Superseded
+	case at >= 0 && f.Open[at].Holding != e.Holding:
+		return "this epoch is open with another device; close it first", ownership.Superseded
+	}
+	return "", ownership.LeaseHeld
+}

@@ -1,0 +1,143 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
+
+const (
+	s = time.Second
+	// booted is a moment long after the machine's boot.
+	booted = time.Hour
+)
+
+func epochOf(volume string) Epoch {
+	return Epoch{Volume: volume, Epoch: lineage.Epoch{Number: 7, ID: "id"}, Holding: Holding{Device: "253:4", Block: true}}
+}
+
+// facts are those of a node of three that renewed its lease a second ago, with the volumes open.
+func facts(volumes ...string) *Facts {
+	f := &Facts{Now: booted, Renewed: booted - s, Tried: booted - s, Cleared: s, Nodes: 3, Armed: len(volumes) > 0, Stoppable: true}
+	for _, v := range volumes {
+		f.Open = append(f.Open, epochOf(v))
+	}
+	f.Running = f.Open
+	return f
+}
+
+// with returns the facts with a change.
+func (f *Facts) with(change func(*Facts)) *Facts {
+	change(f)
+	return f
+}
+
+func silent(d time.Duration) func(*Facts) { return func(f *Facts) { f.Renewed, f.Tried = f.Now-d, f.Now-d } }
+
+func fenced(f *Facts) { f.Fenced, f.FencedAt = true, f.Now-s }
+
+func fencedLongAgo(f *Facts) { f.Fenced, f.FencedAt = true, f.Now-time.Minute }
+
+func stopped(f *Facts) { f.Running = nil }
+
+func ending(f *Facts) { f.Ending = true }
+
+func peers(ages ...time.Duration) func(*Facts) {
+	return func(f *Facts) {
+		for _, age := range ages {
+			f.Peers = append(f.Peers, ownership.PeerContact{SinceRenewal: age})
+		}
+	}
+}
+
+func TestTheGuardDecidesBySilenceEpochsAndTheWordOfTheAgent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		f            *Facts
+		verb         Verb
+		reason       ownership.Reason
+		feed, disarm bool
+	}{
+		"a lease that was just renewed is held":                {facts("v"), Hold, ownership.LeaseHeld, true, false},
+		"with an epoch open it is renewed after 5 s":           {facts("v").with(silent(5 * s)), Renew, Due, true, false},
+		"without one it is not":                                {facts().with(silent(5 * s)), Hold, ownership.LeaseHeld, false, false},
+		"without one it is renewed after 10 s":                 {facts().with(silent(10 * s)), Renew, Due, false, false},
+		"a renewal under way is awaited":                       {facts("v").with(silent(9 * s)).with(func(f *Facts) { f.Renewing = true }), Hold, ownership.LeaseHeld, true, false},
+		"the first renewal is not delayed":                     {facts().with(func(f *Facts) { f.Renewed, f.Tried, f.Cleared = 0, 0, f.Now }), Renew, Due, false, false},
+		"after 19 s of silence writers go on":                  {facts("v").with(silent(19 * s)), Renew, Due, true, false},
+		"after 20 s they stop, and nothing is renewed":         {facts("v").with(silent(20 * s)), Stop, ownership.CutOff, false, false},
+		"a machine that slept stops before it renews":          {facts("v").with(silent(time.Hour - s)), Stop, ownership.CutOff, false, false},
+		"with nothing open the guard is only fenced":           {facts().with(silent(20 * s)), Fence, ownership.CutOff, false, false},
+		"an API that is away for most stops nobody":            {facts("v").with(silent(time.Minute)).with(peers(21 * s)), Renew, ownership.APIAway, true, false},
+		"one peer that renews ends that":                       {facts("v").with(silent(time.Minute)).with(peers(21*s, s)), Stop, ownership.CutOff, false, false},
+		"a lone node is a majority":                            {facts("v").with(silent(time.Minute)).with(func(f *Facts) { f.Nodes = 1 }), Renew, ownership.APIAway, true, false},
+		"a fenced guard waits for the agent":                   {facts().with(fenced).with(silent(time.Minute)), Hold, Fenced, false, false},
+		"a fenced guard does not renew":                        {facts().with(fenced).with(silent(10 * s)), Hold, Fenced, false, false},
+		"a fenced guard feeds once writers are stopped":        {facts("v").with(fenced).with(silent(time.Minute)).with(stopped), Hold, Fenced, true, false},
+		"a fenced guard stops what still runs":                 {facts("v").with(fenced), Stop, StillRunning, false, false},
+		"writers that do not stop are left to the watchdog":    {facts("v").with(fencedLongAgo).with(silent(time.Minute)), Reset, NotStopped, false, false},
+		"without a watchdog a person must act":                 {facts("v").with(fencedLongAgo).with(silent(time.Minute)).with(func(f *Facts) { f.Armed = false }), Reset, NotStoppedNoWatchdog, false, false},
+		"a watchdog is disarmed once nothing is open":          {facts().with(func(f *Facts) { f.Armed = true }), Hold, ownership.LeaseHeld, true, true},
+		"one that cannot be disarmed is fed":                   {facts().with(func(f *Facts) { f.Armed, f.Stoppable = true, false }), Hold, ownership.LeaseHeld, true, false},
+		"asked to end, the guard stays while an epoch is open": {facts("v").with(ending), Hold, ownership.LeaseHeld, true, false},
+		"asked to end with nothing open, it ends":              {facts().with(ending), End, Asked, false, false},
+		"asked to end, it disarms the watchdog first":          {facts().with(ending).with(func(f *Facts) { f.Armed = true }), End, Asked, true, true},
+		"it never ends before a watchdog that goes on":         {facts().with(ending).with(func(f *Facts) { f.Armed, f.Stoppable = true, false }), Hold, ownership.LeaseHeld, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.reason == ownership.APIAway { // an attempt to return is due; between attempts the reason is told
+				if d := Decide(tc.f); d.Verb != Renew || !d.Feed {
+					t.Errorf("the guard decides to %v (feed %v)", d.Verb, d.Feed)
+				}
+				tc.f.Tried, tc.verb = tc.f.Now-s, Hold
+			}
+			d := Decide(tc.f)
+			if d.Verb != tc.verb || d.Reason != tc.reason || d.Feed != tc.feed || d.Disarm != tc.disarm {
+				t.Errorf("the guard decides to %v because of %s (feed %v, disarm %v)", d.Verb, d.Reason, d.Feed, d.Disarm)
+			}
+			if d.Message == "" || d.Message == string(d.Reason) {
+				t.Errorf("%s says nothing to a person", d.Reason)
+			}
+		})
+	}
+}
+
+func TestWritersStopTogether(t *testing.T) {
+	d := Decide(facts("b", "a").with(fencedLongAgo))
+	if !slices.Equal(d.Volumes, []Epoch{epochOf("b"), epochOf("a")}) || !strings.Contains(d.Message, "writers of a, b could not") {
+		t.Errorf("stopping %v: %s", d.Volumes, d.Message)
+	}
+}
+
+func TestAnEpochBeginsOnlyUnderALeaseThatIsHeld(t *testing.T) {
+	other := epochOf("v")
+	other.Epoch.ID = "another"
+	moved := epochOf("v")
+	moved.Holding.Device = "253:5"
+	for name, tc := range map[string]struct {
+		f      *Facts
+		e      Epoch
+		reason ownership.Reason
+		ok     bool
+	}{
+		"held":                            {facts(), epochOf("v"), ownership.LeaseHeld, true},
+		"the same again":                  {facts("v"), epochOf("v"), ownership.LeaseHeld, true},
+		"beside another volume":           {facts("w"), epochOf("v"), ownership.LeaseHeld, true},
+		"another epoch of it is open":     {facts("v"), other, ownership.Superseded, false},
+		"it is open on another device":    {facts("v"), moved, ownership.Superseded, false},
+		"fenced":                          {facts().with(fenced), epochOf("v"), Fenced, false},
+		"fenced while it was open":        {facts("v").with(fenced), epochOf("v"), Fenced, false},
+		"lapsed":                          {facts().with(silent(20 * s)), epochOf("v"), ownership.LeaseLapsed, false},
+		"not renewed since the last word": {facts().with(func(f *Facts) { f.Cleared = f.Now }), epochOf("v"), ownership.LeaseLapsed, false},
+		"ending":                          {facts().with(ending), epochOf("v"), Asked, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if refusal, reason := Admit(tc.f, tc.e); reason != tc.reason || (refusal == "") != tc.ok {
+				t.Errorf("%s: %q", reason, refusal)
+			}
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package guard
+
+import (
+	"cmp"
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
+
+// Epoch is an epoch of a volume that this node has open, or has not proved to have ended.
+type Epoch struct {
+	Volume  string        `json:"volume"`
+	Epoch   lineage.Epoch `json:"epoch"`
+	Holding Holding       `json:"holding"`
+}
+
+// Compare orders epochs by volume.
+func Compare(a, b Epoch) int { return cmp.Compare(a.Volume, b.Volume) }
+
+// Holding says how the kernel names a volume. It names what holds the volume, too: a process cannot
+// choose the number of a device that it has open or mounted.
+type Holding struct {
+	// Device is the number, "major:minor", of the volume's mounts in mount tables. For a volume
+	// with a block device it is the device's own number.
+	Device string `json:"device"`
+	// Root is the directory of a tree inside its filesystem, as mount tables show it; empty for
+	// a volume that is a filesystem or a device of its own.
+	Root string `json:"root,omitempty"`
+	// Files is the device number that stat shows for the files of a tree; empty means Device.
+	Files string `json:"files,omitempty"`
+	// Block: the volume has a block device.
+	Block bool `json:"block,omitempty"`
+}
+
+// Facts is all that a decision rests on. Times are on the boot clock, which counts while the
+// machine sleeps.
+type Facts struct {
+	Now time.Duration
+	// Renewed is when the last renewal that succeeded was sent: the server may have recorded it
+	// at any time after that. Zero means that this boot has renewed nothing.
+	Renewed time.Duration
+	// Cleared is when the agent last said that it has closed every epoch. From then on the node
+	// has promised nothing, and the contract's time counts anew.
+	Cleared time.Duration
+	// Tried is when the last attempt to renew was sent, zero if there was none.
+	Tried time.Duration
+	// Renewing: the answer to an attempt is still awaited.
+	Renewing bool
+	// Nodes is how many storage nodes the set has that the lease names, and Peers the answers of
+	// other nodes of the set now.
+	Nodes int
+	Peers []ownership.PeerContact
+	// Fenced: the agent has not said yet that it has closed every epoch. FencedAt is since when.
+	Fenced   bool
+	FencedAt time.Duration
+	// Open are the epochs that the agent has registered and not closed. Running are those of
+	// them that something may still write into: all, except those whose volumes were proved to
+	// be held by nothing since the guard was fenced.
+	Open, Running []Epoch
+	// Armed: the watchdog resets the machine if it is not fed. Stoppable: its device lets go of
+	// the machine when asked to.
+	Armed, Stoppable bool
+	// Ending: the process was asked to end.
+	Ending bool
+}
+
+// Contact is ownership's view of these facts.
+func (f *Facts) Contact() *ownership.Contact {
+	return &ownership.Contact{SinceRenewal: f.Now - max(f.Renewed, f.Cleared), Nodes: f.Nodes, Peers: f.Peers}
+}
