@@ -36,7 +36,9 @@ func (f *Facts) with(change func(*Facts)) *Facts {
 	return f
 }
 
-func silent(d time.Duration) func(*Facts) { return func(f *Facts) { f.Renewed, f.Tried = f.Now-d, f.Now-d } }
+func silent(d time.Duration) func(*Facts) {
+	return func(f *Facts) { f.Renewed, f.Tried = f.Now-d, f.Now-d }
+}
 
 func fenced(f *Facts) { f.Fenced, f.FencedAt = true, f.Now-s }
 

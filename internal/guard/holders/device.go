@@ -1,0 +1,118 @@
+package holders
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/guard"
+)
+
+// open opens a block device by its number. The name comes from the kernel, and the device that was
+// opened is compared.
+func open(device string, flags int) (*os.File, error) {
+	text, err := os.ReadFile(filepath.Join("/sys/dev/block", device, "uevent"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("block device %s is gone: %w", device, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for block device %s: %w", device, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVNAME=")
+		if !ok {
+			continue
+		}
+		f, err := os.OpenFile(filepath.Join("/dev", name), flags, 0)
+		if err != nil {
+			return nil, fmt.Errorf("opening block device %s: %w", device, err)
+		}
+		var st unix.Stat_t
+		if err = unix.Fstat(int(f.Fd()), &st); err == nil && number(unix.Major(st.Rdev), unix.Minor(st.Rdev)) != device {
+			err = fmt.Errorf("%s is not block device %s", f.Name(), device)
+		}
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		return f, nil
+	}
+	return nil, fmt.Errorf("the kernel has no name for block device %s", device)
+}
+
+// readOnly makes the kernel refuse writes to a device, or take them again. A device that is gone
+// takes none.
+func readOnly(device string, set bool) error {
+	f, err := open(device, os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	value := 0
+	if set {
+		value = 1
+	}
+	if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.BLKROSET, value); err != nil {
+		return fmt.Errorf("changing whether block device %s may be written: %w", device, err)
+	}
+	return nil
+}
+
+// looped returns an error if a loop device of this machine is made of the volume, or of a file in it:
+// no process has that open, and the loop device claims nothing.
+func looped(h guard.Holding) error {
+	loops, err := filepath.Glob("/sys/block/loop*/loop")
+	if err != nil {
+		return err
+	}
+	for _, dir := range loops {
+		name := filepath.Base(filepath.Dir(dir))
+		f, err := os.Open(filepath.Join("/dev", name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("asking a loop device what it is made of: %w", err)
+		}
+		status, err := unix.IoctlLoopGetStatus64(int(f.Fd()))
+		f.Close()
+		if errors.Is(err, unix.ENXIO) { // made of nothing meanwhile
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("asking %s what it is made of: %w", name, err)
+		}
+		if files(h) == number(unix.Major(status.Device), unix.Minor(status.Device)) || h.Block && h.Device == number(unix.Major(status.Rdevice), unix.Minor(status.Rdevice)) {
+			return fmt.Errorf("the volume is still held: %s is made of it", name)
+		}
+	}
+	return nil
+}
+
+// idle returns nil if the kernel uses a device for nothing: an exclusive opener is refused while a
+// filesystem, also one that is mounted nowhere any more, or another device uses it. What was
+// written before has reached the device then.
+func idle(device string) error {
+	f, err := open(device, os.O_RDONLY|unix.O_EXCL)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("a filesystem or another device still uses the volume: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("flushing block device %s: %w", device, err)
+	}
+	return nil
+}

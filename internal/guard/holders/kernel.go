@@ -1,0 +1,223 @@
+package holders
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/guard"
+)
+
+// killed is how long one Stop waits for the processes of one control group to end.
+const killed = 2 * time.Second
+
+// Config of a Kernel.
+type Config struct {
+	// Pods is the control group below which all pods are. Empty means that it is found from the
+	// guard's own, which is a pod's.
+	Pods string
+	// Agent returns the control group of the agent's container, empty if it is not known.
+	Agent func() string
+}
+
+// Kernel is the machine's kernel as it holds volumes.
+type Kernel struct {
+	proc, cgroups, pods, own string
+	agent                    func() string
+}
+
+// New finds the control groups. It fails where it could not stop a pod.
+func New(c Config) (*Kernel, error) {
+	k := &Kernel{proc: "/proc", pods: c.Pods, agent: c.Agent}
+	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup2"))
+	if err != nil {
+		return nil, fmt.Errorf("reading mount table: %w", err)
+	}
+	if len(mounts) == 0 {
+		return nil, errors.New("no control groups of version 2 are mounted: the guard needs them to stop pods")
+	}
+	k.cgroups = mounts[0].Mountpoint
+	if k.own, err = cgroupOf(filepath.Join(k.proc, "self")); err != nil {
+		return nil, err
+	}
+	if k.pods == "" {
+		if k.pods, err = podsOf(k.own); err != nil {
+			return nil, err
+		}
+	}
+	if info, err := os.Stat(filepath.Join(k.cgroups, k.pods)); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("the control group of all pods, %s, is not below %s: the guard must see the machine's control groups", k.pods, k.cgroups)
+	}
+	return k, nil
+}
+
+// podsOf returns the control group of all pods, which the kubelet names, from that of one pod.
+func podsOf(own string) (string, error) {
+	at := ""
+	for part := range strings.SplitSeq(strings.Trim(own, "/"), "/") {
+		at += "/" + part
+		if part == "kubepods" || part == "kubepods.slice" || strings.HasSuffix(part, "-kubepods.slice") {
+			return at, nil
+		}
+	}
+	return "", fmt.Errorf("this process is in control group %s, not in a pod's: name the control group of all pods with --pods-cgroup", own)
+}
+
+// Stop stops what holds a volume, as far as it may, and returns nil if nothing holds it any more.
+// An error says what still does, or why that is not known. It is asked again until it returns nil.
+func (k *Kernel) Stop(h guard.Holding) error {
+	holders, err := k.scan(h)
+	if err != nil {
+		return err
+	}
+	if h.Block && !anyMount(holders) {
+		// A container that begins anew finds the device again, and must not write. A
+		// filesystem that is mounted is unmounted first, so that its pages reach the device.
+		if own, err := table(filepath.Join(k.proc, "self", "mountinfo"), h); err == nil && len(own) == 0 {
+			err = readOnly(h.Device, true)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	var failed error
+	for _, cgroup := range k.mayKill(holders) {
+		failed = errors.Join(failed, k.kill(cgroup))
+	}
+	failed = errors.Join(failed, k.unmount(h))
+	return errors.Join(failed, k.Free(h))
+}
+
+// anyMount tells whether a holder has a mount.
+func anyMount(holders []holder) bool {
+	return slices.ContainsFunc(holders, func(h holder) bool { return strings.HasPrefix(h.why, "has it mounted") })
+}
+
+// mayKill returns the control groups of holders that are a pod's.
+func (k *Kernel) mayKill(holders []holder) []string {
+	var out []string
+	for _, h := range holders {
+		if !h.passing && k.isTenant(h.cgroup) {
+			out = append(out, h.cgroup)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// isTenant tells whether a control group may be killed: it is below that of all pods, and neither
+// has nor is in the pod of the guard or of the agent.
+func (k *Kernel) isTenant(cgroup string) bool {
+	if !below(cgroup, k.pods) {
+		return false
+	}
+	for _, own := range []string{k.own, k.agent()} {
+		if pod := path.Dir(own); own != "" && below(own, k.pods) && (cgroup == pod || below(cgroup, pod) || below(pod, cgroup)) {
+			return false
+		}
+	}
+	return true
+}
+
+// below tells whether a control group is inside another. A path that leads upwards is of a control
+// group that this process does not see.
+func below(cgroup, parent string) bool {
+	return strings.HasPrefix(cgroup, strings.TrimSuffix(parent, "/")+"/") && !strings.Contains(cgroup, "/..")
+}
+
+// kill ends every process of a control group, and waits until they have.
+func (k *Kernel) kill(cgroup string) error {
+	dir := filepath.Join(k.cgroups, cgroup)
+	err := os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
+	if vanished(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("killing control group %s: %w", cgroup, err)
+	}
+	events, err := os.Open(filepath.Join(dir, "cgroup.events"))
+	if vanished(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for control group %s to end: %w", cgroup, err)
+	}
+	defer events.Close()
+	const step = 100 * time.Millisecond
+	for range int(killed / step) {
+		text := make([]byte, 256)
+		n, err := events.ReadAt(text, 0)
+		if errors.Is(err, unix.ENODEV) || strings.Contains(string(text[:n]), "populated 0") {
+			return nil
+		}
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(events.Fd()), Events: unix.POLLPRI}}, int(step.Milliseconds())); err != nil && !errors.Is(err, unix.EINTR) { //nolint:gosec // a file number
+			return fmt.Errorf("waiting for control group %s to end: %w", cgroup, err)
+		}
+	}
+	return fmt.Errorf("control group %s has processes that do not end", cgroup)
+}
+
+// unmount takes the volume's mounts away, the newest first. Only a mount that lies on top at its
+// path goes: the call names a path, and takes what is on top there.
+func (k *Kernel) unmount(h guard.Holding) (err error) {
+	all, err := mountinfo.GetMounts(nil)
+	if err != nil {
+		return fmt.Errorf("reading mount table: %w", err)
+	}
+	covered := map[string]bool{}
+	for _, m := range slices.Backward(all) {
+		if !covered[m.Mountpoint] && of(m, h) {
+			if e := unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW); e != nil {
+				err = errors.Join(err, fmt.Errorf("unmounting %s: %w", m.Mountpoint, e))
+			}
+		}
+		covered[m.Mountpoint] = true
+	}
+	return err
+}
+
+// Free returns nil if nothing holds a volume: no process has it open or mounted in any mount
+// namespace, and, if it has a device, no filesystem, mapping or other device uses that.
+func (k *Kernel) Free(h guard.Holding) error {
+	holders, err := k.scan(h)
+	if err != nil {
+		return err
+	}
+	if len(holders) > 0 {
+		return fmt.Errorf("the volume is still held: %v, one of %d", holders[0], len(holders))
+	}
+	for _, process := range []string{"self", "1"} {
+		mounts, err := table(filepath.Join(k.proc, process, "mountinfo"), h)
+		if err != nil {
+			return err
+		}
+		if len(mounts) > 0 {
+			return fmt.Errorf("the volume is still mounted at %s", mounts[0].Mountpoint)
+		}
+	}
+	if err := looped(h); err != nil || !h.Block {
+		return err
+	}
+	return idle(h.Device)
+}
+
+// Allow lets a volume be written again that a Stop made read-only.
+func (k *Kernel) Allow(h guard.Holding) error {
+	if !h.Block {
+		return nil
+	}
+	return readOnly(h.Device, false)
+}
+
+// CgroupOf returns the control group of a process.
+func (k *Kernel) CgroupOf(pid int) (string, error) {
+	return cgroupOf(filepath.Join(k.proc, fmt.Sprint(pid)))
+}

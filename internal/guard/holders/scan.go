@@ -1,0 +1,276 @@
+package holders
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/guard"
+)
+
+// holder is a process that can reach a volume.
+type holder struct {
+	pid    int
+	cgroup string
+	// why it is one, for people.
+	why string
+	// passing: it only has a mount that another mount namespace gave it, and that goes when that
+	// one's goes. Such a process is not stopped: the agent and many other pods of a node see
+	// each volume that way.
+	passing bool
+}
+
+func (h holder) String() string { return fmt.Sprintf("process %d in %s %s", h.pid, h.cgroup, h.why) }
+
+// scan returns the processes that hold a volume. An error means that there may be more.
+func (k *Kernel) scan(h guard.Holding) ([]holder, error) {
+	pids, err := numbers(k.proc)
+	if err != nil {
+		return nil, err
+	}
+	home := map[string]bool{}
+	for _, process := range []string{"self", "1"} {
+		if ns, err := os.Readlink(filepath.Join(k.proc, process, "ns", "mnt")); err == nil {
+			home[ns] = true
+		}
+	}
+	tables := map[string][]*mountinfo.Info{}
+	var out []holder
+	for _, pid := range pids {
+		if pid == os.Getpid() {
+			continue
+		}
+		found, err := k.look(pid, h, home, tables)
+		if vanished(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("looking at process %d: %w", pid, err)
+		}
+		if found != nil {
+			out = append(out, *found)
+		}
+	}
+	return out, nil
+}
+
+// look returns the process as a holder, nil if it is none. It reads the control group before and
+// after, so that an answer about two processes, of which the second got the first one's number, is
+// noticed: the process that began later counts.
+func (k *Kernel) look(pid int, h guard.Holding, home map[string]bool, tables map[string][]*mountinfo.Info) (*holder, error) {
+	dir := filepath.Join(k.proc, strconv.Itoa(pid))
+	began, err := started(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := &holder{pid: pid}
+	if out.cgroup, err = cgroupOf(dir); err != nil {
+		return nil, err
+	}
+	if out.why, err = opened(dir, h); err != nil {
+		return nil, err
+	}
+	if out.why == "" {
+		if out.why, out.passing, err = mounted(dir, h, home, tables); err != nil || out.why == "" {
+			return nil, err
+		}
+	}
+	again, err := started(dir)
+	if err == nil && again != began {
+		return k.look(pid, h, home, tables)
+	}
+	return out, err
+}
+
+// started returns the time at which a process began, which tells it from another one that has its
+// number later.
+func started(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return "", err
+	}
+	// A process chooses its own name, which stands in parentheses and may have any of them.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) < 20 {
+		return "", fmt.Errorf("%s/stat has %d fields after the name", dir, len(fields))
+	}
+	return fields[19], nil
+}
+
+// cgroupOf returns the path of a process's control group of version 2.
+func cgroupOf(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			return path, nil
+		}
+	}
+	return "", errors.New("it is in no control group of version 2")
+}
+
+// opened says whether a thread of the process has a file of the volume open, runs or maps one, or
+// stands in one of its directories. Threads may have tables of files of their own.
+func opened(dir string, h guard.Holding) (string, error) {
+	threads, err := numbers(filepath.Join(dir, "task"))
+	if err != nil {
+		return "", err
+	}
+	for _, thread := range threads {
+		task := filepath.Join(dir, "task", strconv.Itoa(thread))
+		for _, link := range []string{"cwd", "root", "exe"} {
+			if is, err := on(filepath.Join(task, link), h); err != nil || is {
+				return "has its " + link + " there", err
+			}
+		}
+		files, err := numbers(filepath.Join(task, "fd"))
+		if err != nil && !vanished(err) {
+			return "", err
+		}
+		for _, file := range files {
+			if is, err := on(filepath.Join(task, "fd", strconv.Itoa(file)), h); err != nil || is {
+				return "has it open", err
+			}
+		}
+	}
+	return mapped(dir, h)
+}
+
+// mapped says whether the process has mapped a file of the volume, or the device. Mappings of
+// other files that cannot write to a device are passed over: a process may have many.
+func mapped(dir string, h guard.Holding) (string, error) {
+	f, err := os.Open(filepath.Join(dir, "maps"))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 5 || fields[4] == "0" || !strings.HasSuffix(fields[1], "s") && fields[3] != hexadecimal(h.Device) {
+			continue
+		}
+		if is, err := on(filepath.Join(dir, "map_files", fields[0]), h); err != nil || is {
+			return "has mapped it", err
+		}
+	}
+	if err := lines.Err(); err != nil && !vanished(err) {
+		return "", err
+	}
+	return "", nil
+}
+
+// hexadecimal writes "253:4" as the maps of a process do: "fd:04".
+func hexadecimal(device string) string {
+	var major, minor uint32
+	if _, err := fmt.Sscanf(device, "%d:%d", &major, &minor); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%02x:%02x", major, minor)
+}
+
+// on says whether a link of /proc leads to a file of the volume, or to the device. It asks for what
+// the kernel knows already: a filesystem over a network, or of the pod itself, may never answer.
+func on(link string, h guard.Holding) (bool, error) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE, &st)
+	if vanished(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking at %s: %w", link, err)
+	}
+	if h.Block && st.Mode&unix.S_IFMT == unix.S_IFBLK && number(st.Rdev_major, st.Rdev_minor) == h.Device {
+		return true, nil
+	}
+	return number(st.Dev_major, st.Dev_minor) == files(h), nil
+}
+
+// files is the device number that the volume's files show.
+func files(h guard.Holding) string {
+	if h.Files != "" {
+		return h.Files
+	}
+	return h.Device
+}
+
+func number(major, minor uint32) string { return fmt.Sprintf("%d:%d", major, minor) }
+
+// mounted says whether the process is in a mount namespace that has the volume mounted. In the home
+// namespaces, the guard's and the machine's own, a mount makes nobody a holder: the guard takes it
+// away itself.
+func mounted(dir string, h guard.Holding, home map[string]bool, tables map[string][]*mountinfo.Info) (why string, passing bool, err error) {
+	ns, err := os.Readlink(filepath.Join(dir, "ns", "mnt"))
+	if err != nil || home[ns] {
+		return "", false, err
+	}
+	mounts, known := tables[ns]
+	if !known {
+		if mounts, err = table(filepath.Join(dir, "mountinfo"), h); err != nil {
+			return "", false, err
+		}
+		tables[ns] = mounts
+	}
+	passing = true
+	for _, m := range mounts {
+		why = "has it mounted at " + m.Mountpoint
+		passing = passing && m.Optional != ""
+	}
+	return why, passing, nil
+}
+
+// table returns the volume's mounts in a mount table.
+func table(path string, h guard.Holding) ([]*mountinfo.Info, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	mounts, err := mountinfo.GetMountsFromReader(f, func(e *mountinfo.Info) (skip, stop bool) { return !of(e, h), false })
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return mounts, nil
+}
+
+func of(e *mountinfo.Info, h guard.Holding) bool {
+	if number(uint32(e.Major), uint32(e.Minor)) != h.Device { //nolint:gosec // device numbers
+		return false
+	}
+	return h.Root == "" || e.Root == h.Root || strings.HasPrefix(e.Root, h.Root+"/")
+}
+
+// numbers returns the names in a directory that are numbers.
+func numbers(dir string) ([]int, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	for _, name := range names {
+		if n, err := strconv.Atoi(name); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// vanished says that a process, a thread or a file ended meanwhile.
+func vanished(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH)
+}
