@@ -1,0 +1,119 @@
+package watchdog
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// played is a driver that resets after some seconds, whatever it is told, if that is not zero.
+type played struct {
+	stays int
+	magic bool
+	now   int
+	err   error
+}
+
+func (p *played) set(_, seconds int) error {
+	p.now = seconds
+	if p.stays > 0 {
+		p.now = p.stays
+	}
+	return p.err
+}
+func (p *played) timeout(int) (int, error) { return p.now, nil }
+func (p *played) options(int) (uint32, error) {
+	if p.magic {
+		return unix.WDIOF_MAGICCLOSE, nil
+	}
+	return 0, nil
+}
+
+// device is a played one: what is written to it goes to a file.
+func device(t *testing.T, d *played, nowayout string) *Device {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"watchdog": "", "nowayout": nowayout + "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &Device{Path: filepath.Join(dir, "watchdog"), Sys: dir, driver: d}
+}
+
+func written(t *testing.T, d *Device) string {
+	t.Helper()
+	text, err := os.ReadFile(d.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAWatchdogIsLetGoOfOnlyByTheMagicCharacter(t *testing.T) {
+	d := device(t, &played{magic: true}, "0")
+	if err := errors.Join(d.Arm(10*time.Second), d.Arm(10*time.Second), d.Feed()); err != nil {
+		t.Fatal(err)
+	}
+	if !d.Armed() || !d.Promises() || !d.Stoppable() {
+		t.Error("it does not promise anything")
+	}
+	if got := written(t, d); got != "\x00\x00" {
+		t.Errorf("armed once and fed once, it was told %q", got)
+	}
+	if err := errors.Join(d.Disarm(), d.Disarm()); err != nil {
+		t.Fatal(err)
+	}
+	if got := written(t, d); got != "\x00\x00V" || d.Armed() {
+		t.Errorf("disarmed, it was told %q", got)
+	}
+	if err := d.Arm(10 * time.Second); err != nil || !d.Promises() {
+		t.Errorf("armed anew: %v", err)
+	}
+}
+
+func TestAWatchdogThatResetsTooLatePromisesNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		driver   *played
+		nowayout string
+		kept     bool
+	}{
+		"it is let go of":                        {&played{stays: 60, magic: true}, "0", false},
+		"it cannot be, and is fed":               {&played{stays: 60}, "0", true},
+		"the kernel allows no way out":           {&played{stays: 60, magic: true}, "1", true},
+		"it cannot be set":                       {&played{magic: true, err: unix.EOPNOTSUPP}, "0", false},
+		"it says that it resets at no time ever": {&played{stays: -1, magic: true, err: unix.EINVAL}, "0", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := device(t, tc.driver, tc.nowayout)
+			for range 2 {
+				if err := d.Arm(10 * time.Second); err == nil {
+					t.Error("it is armed without an error")
+				}
+				if d.Promises() || d.Armed() != tc.kept {
+					t.Errorf("it promises: %v; it runs: %v", d.Promises(), d.Armed())
+				}
+			}
+		})
+	}
+}
+
+func TestAMachineWithoutAWatchdogSaysSo(t *testing.T) {
+	d := New(filepath.Join(t.TempDir(), "watchdog0"))
+	if err := d.Arm(10 * time.Second); err == nil || !strings.Contains(err.Error(), "has no watchdog") || d.Armed() {
+		t.Error(err)
+	}
+	if err := d.Disarm(); err != nil {
+		t.Error(err)
+	}
+	plain := device(t, &played{}, "0")
+	plain.driver = kernel{}
+	if err := plain.Arm(10 * time.Second); !errors.Is(err, unix.ENOTTY) {
+		t.Errorf("a file that is no watchdog: %v", err)
+	}
+}
