@@ -138,7 +138,7 @@ func names(epochs []Epoch) string {
 // Admit returns why an epoch may not begin now; the refusal is empty if it may. It may begin only under
 // a lease that is held: else a proof about this node's silence would be a proof about the new epoch.
 func Admit(f *Facts, e Epoch) (refusal string, reason ownership.Reason) {
-	held := f.Renewed > f.Cleared && f.Now-f.Renewed < ownership.SelfFenceAfter
+	held := f.Renewed > 0 && f.Renewed >= f.Cleared && f.Now-f.Renewed < ownership.SelfFenceAfter
 	at := slices.IndexFunc(f.Open, func(o Epoch) bool { return o.Volume == e.Volume })
 	switch {
 	case f.Fenced:

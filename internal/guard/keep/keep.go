@@ -1,0 +1,306 @@
+package keep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"berth.dev/berth/internal/guard"
+	"berth.dev/berth/internal/ownership"
+)
+
+const (
+	// tick is how often the guard decides.
+	tick = time.Second
+	// renewal is how long one attempt to renew may take: less than the time between two.
+	renewal = 4 * time.Second
+	// proven is how long the proof that nothing holds a volume lasts: a container that begins
+	// anew may hold it again. A proof that takes longer than stale to renew is none.
+	proven = 2 * time.Second
+	stale  = 5 * time.Second
+)
+
+// Lease is the node's lease on the API server.
+type Lease interface {
+	// Renew renews it once, and says in it whether the watchdog resets the machine when the guard
+	// dies. It returns how many storage nodes the lease names.
+	Renew(ctx context.Context, watchdog bool) (nodes int, err error)
+}
+
+// Writers is what holds volumes on this machine. Its calls may take for ever.
+type Writers interface {
+	// Stop stops what holds a volume; nil means that nothing does any more.
+	Stop(h guard.Holding) error
+	// Free returns nil if nothing holds a volume.
+	Free(h guard.Holding) error
+	// Allow lets a volume be written again that a Stop has made read-only.
+	Allow(h guard.Holding) error
+}
+
+// Watchdog resets the machine when it is not fed.
+type Watchdog interface {
+	Arm(after time.Duration) error
+	Armed() bool
+	Promises() bool
+	Stoppable() bool
+	Feed() error
+	Disarm() error
+}
+
+// Store keeps a State through the death of the guard, but not through that of the machine.
+type Store interface {
+	// Load returns the zero State if there is none.
+	Load() (State, error)
+	Save(State) error
+}
+
+// State is what a guard must know of the one before it. Times are on the boot clock.
+type State struct {
+	Boot     string        `json:"boot"`
+	Fenced   bool          `json:"fenced"`
+	FencedAt time.Duration `json:"fencedAt"`
+	Cleared  time.Duration `json:"cleared"`
+	Renewed  time.Duration `json:"renewed"`
+	Nodes    int           `json:"nodes"`
+	// Open are the epochs that the agent has opened, in order of volume.
+	Open []guard.Epoch `json:"open"`
+	// Agent is the control group of the agent's container.
+	Agent string `json:"agent"`
+}
+
+// Config of a Keeper.
+type Config struct {
+	// Boot is the id of this boot, and Now the time on its clock, which counts while the machine
+	// sleeps.
+	Boot string
+	Now  func() time.Duration
+
+	Lease    Lease
+	Writers  Writers
+	Watchdog Watchdog
+	Store    Store
+	Clock    clock.WithTicker
+	Log      logr.Logger
+}
+
+// Keeper keeps the promise of a node.
+type Keeper struct {
+	c    Config
+	wake chan struct{}
+
+	mu    sync.Mutex
+	state State
+	// tried is when the last attempt to renew was sent. promised says that the lease may say
+	// that there is a watchdog.
+	tried              time.Duration
+	renewing, promised bool
+	ending             bool
+	proofs             map[string]*proof
+	last               guard.Decision
+}
+
+// proof is what is known about the end of a volume's writers.
+type proof struct {
+	// stopped counts only while the guard is fenced.
+	stopped bool
+	// busy since at, or else asked at. Only one call at a time is about a volume: a Stop that
+	// sleeps must not wake after the next epoch has begun.
+	busy bool
+	at   time.Duration
+}
+
+// New takes over from the guard before. One that finds nothing of this boot is fenced.
+func New(c Config) (*Keeper, error) {
+	k := &Keeper{c: c, wake: make(chan struct{}, 1), proofs: map[string]*proof{}, promised: true}
+	state, err := c.Store.Load()
+	if err != nil {
+		return nil, err
+	}
+	if state.Boot != c.Boot {
+		state = State{Boot: c.Boot, Fenced: true, FencedAt: c.Now()}
+	}
+	k.state = state
+	if len(state.Open) > 0 {
+		if err := c.Watchdog.Arm(guard.WatchdogAfter); err != nil {
+			c.Log.Error(err, "the watchdog does not reset this machine if the guard dies, so no other node can rely on that")
+		}
+	}
+	return k, nil
+}
+
+// Run keeps the promise until ctx ends, which leaves all as it is, as the death of the process does.
+// When asked to end it goes on until no epoch is open.
+func (k *Keeper) Run(ctx context.Context, asked <-chan struct{}) error {
+	ticker := k.c.Clock.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		if k.step(ctx) == guard.End {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-asked:
+			k.mu.Lock()
+			k.ending, asked = true, nil
+			k.mu.Unlock()
+		case <-k.wake:
+		case <-ticker.C():
+		}
+	}
+}
+
+func (k *Keeper) poke() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// step decides once, and begins to carry the decision out.
+func (k *Keeper) step(ctx context.Context) guard.Verb {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := k.facts()
+	d := guard.Decide(f)
+	k.tell(d)
+	switch d.Verb {
+	case guard.Renew:
+		k.renew(ctx, f.Now)
+	case guard.Fence, guard.Stop, guard.Reset:
+		k.fence(f.Now)
+	}
+	if k.state.Fenced {
+		k.prove(f.Now)
+	}
+	var err error
+	if d.Feed {
+		err = k.c.Watchdog.Feed()
+	}
+	if d.Disarm {
+		err = errors.Join(err, k.c.Watchdog.Disarm())
+	}
+	if err != nil {
+		k.c.Log.Error(err, "the watchdog may reset this machine")
+	}
+	return d.Verb
+}
+
+func (k *Keeper) facts() *guard.Facts {
+	s := &k.state
+	f := &guard.Facts{
+		Now: k.c.Now(), Renewed: s.Renewed, Cleared: s.Cleared, Tried: k.tried, Renewing: k.renewing,
+		Nodes: s.Nodes, Fenced: s.Fenced, FencedAt: s.FencedAt, Open: slices.Clone(s.Open),
+		Armed: k.c.Watchdog.Armed(), Stoppable: k.c.Watchdog.Stoppable(), Ending: k.ending,
+	}
+	for _, e := range s.Open {
+		p := k.proofs[e.Volume]
+		if !s.Fenced || p == nil || !p.stopped || p.busy && f.Now-p.at >= stale {
+			f.Running = append(f.Running, e)
+		}
+	}
+	return f
+}
+
+// tell logs a decision that differs from the one before.
+func (k *Keeper) tell(d guard.Decision) {
+	if d.Verb == k.last.Verb && d.Reason == k.last.Reason || d.Verb == guard.Renew {
+		return
+	}
+	k.last = d
+	if d.Verb == guard.Reset {
+		k.c.Log.Error(errors.New(d.Message), "writers run on", "reason", d.Reason)
+		return
+	}
+	k.c.Log.Info(d.Message, "decision", d.Verb.String(), "reason", d.Reason)
+}
+
+// fence is called with the lock.
+func (k *Keeper) fence(now time.Duration) {
+	if k.state.Fenced {
+		return
+	}
+	k.state.Fenced, k.state.FencedAt = true, now
+	for _, p := range k.proofs {
+		p.stopped = false
+	}
+	if err := k.c.Store.Save(k.state); err != nil {
+		k.c.Log.Error(err, "a guard that follows this one does not know that it is fenced")
+	}
+}
+
+// proof is called with the lock.
+func (k *Keeper) proof(volume string) *proof {
+	if k.proofs[volume] == nil {
+		k.proofs[volume] = &proof{}
+	}
+	return k.proofs[volume]
+}
+
+// prove begins to stop what holds each open volume, or to prove again that nothing does.
+func (k *Keeper) prove(now time.Duration) {
+	for _, e := range k.state.Open {
+		p := k.proof(e.Volume)
+		if p.busy || p.stopped && now-p.at < proven {
+			continue
+		}
+		p.busy, p.at = true, now
+		go func() {
+			err := k.c.Writers.Stop(e.Holding)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if err != nil {
+				k.c.Log.Error(err, "the writers of a volume are not stopped yet", "volume", e.Volume)
+			}
+			p.busy, p.stopped, p.at = false, err == nil, k.c.Now()
+			k.poke()
+		}()
+	}
+}
+
+// renew begins an attempt. Only the time when it was sent counts: the server may take it at any
+// time after that.
+func (k *Keeper) renew(ctx context.Context, now time.Duration) {
+	k.tried, k.renewing = now, true
+	promises := k.c.Watchdog.Promises()
+	k.promised = k.promised || promises
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, renewal)
+		defer cancel()
+		nodes, err := k.c.Lease.Renew(ctx, promises)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.renewing = false
+		if err != nil {
+			k.c.Log.Error(err, "renewing the node's lease failed")
+			return
+		}
+		k.state.Renewed, k.state.Nodes, k.promised = now, nodes, promises
+		if err := k.c.Store.Save(k.state); err != nil {
+			k.c.Log.Error(err, "a guard that follows this one does not know of this renewal")
+		}
+		k.poke()
+	}()
+}
+
+// Refused is an answer to the agent.
+type Refused struct {
+	Reason  ownership.Reason
+	Message string
+}
+
+func (r *Refused) Error() string { return r.Message }
+
+func (k *Keeper) save(next State) error {
+	if err := k.c.Store.Save(next); err != nil {
+		return fmt.Errorf("keeping what is open through a restart of the guard: %w", err)
+	}
+	k.state = next
+	return nil
+}
