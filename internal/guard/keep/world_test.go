@@ -43,7 +43,7 @@ type world struct {
 	guard   *Keeper
 	die     func()
 	life    *struct{ ended bool }
-	// lateSince is when a writer was first seen to write after its time, while awake.
+	// late is when a writer was first seen to write after its time, moved by later sleep.
 	late time.Duration
 	// counts for the end of a test.
 	renewals, stopped, granted int
@@ -179,11 +179,11 @@ func (w *world) lateFor() time.Duration {
 	return w.clock() - w.late
 }
 
-// watch looks at the world for a while, ten times a second. A writer may run after its time only as long
+// watch looks at the world for a while, five times a second. A writer may run after its time only as long
 // as the watchdog takes.
 func (w *world) watch(d time.Duration) {
-	for range int(d / (100 * time.Millisecond)) {
-		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // virtual time
+	for range int(d / (200 * time.Millisecond)) {
+		time.Sleep(200 * time.Millisecond) //nolint:forbidigo // virtual time
 		w.look()
 	}
 }
@@ -223,6 +223,9 @@ func (w *world) sleep(d time.Duration) {
 	w.slept += d
 	if !w.sleepless {
 		w.fed += d
+		if w.late != 0 {
+			w.late += d
+		}
 	}
 	w.mu.Unlock()
 }
