@@ -27,6 +27,17 @@ const (
 	// namespace Berth is installed in. The name of the node follows.
 	AgentLeasePrefix = "berth-agent-"
 
+	// GuardLeasePrefix begins the name of the Lease that a node's guard renews, in the same
+	// namespace. It is another one than the agent's: schedulers take a node without an agent for
+	// silent, and a guard outlives its agent.
+	GuardLeasePrefix = "berth-guard-"
+	// BootAnnotation on that Lease is the boot id of the node, MembersAnnotation the set of storage
+	// nodes over which the node counts its majority, and WatchdogAnnotation, if it is "true", says
+	// that the machine is reset when its guard dies.
+	BootAnnotation     = "berth.dev/boot"
+	MembersAnnotation  = "berth.dev/members"
+	WatchdogAnnotation = "berth.dev/watchdog"
+
 	// ReservedAnnotation is on a Volume that a scheduler has made and CreateVolume has not
 	// returned yet. While it is there, no claim has the volume. The node makes no filesystem on
 	// it, and may remove the storage that it made for it once the volume is not needed. Data

@@ -1,0 +1,147 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ownership"
+)
+
+// cluster has the Node n1 and the named storage nodes.
+type cluster struct {
+	t      *testing.T
+	client client.WithWatch
+	now    time.Time
+	lists  int
+	fails  error
+	lost   bool
+}
+
+func newCluster(t *testing.T, storage ...string) *cluster {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	objects := []client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node"}}}
+	for _, name := range storage {
+		objects = append(objects, &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	c := &cluster{t: t, now: time.Unix(1_000_000, 0)}
+	c.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			c.lists++
+			return w.List(ctx, list, opts...)
+		},
+		Update: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if c.fails != nil && !c.lost {
+				return c.fails
+			}
+			return errors.Join(w.Update(ctx, o, opts...), c.fails)
+		},
+	}).Build()
+	return c
+}
+
+func (c *cluster) lease() *Lease {
+	return &Lease{Client: c.client, Node: "n1", Namespace: "ns", Boot: "boot", Now: func() time.Time { return c.now }}
+}
+
+func (c *cluster) get() *coordinationv1.Lease {
+	c.t.Helper()
+	o := &coordinationv1.Lease{}
+	if err := c.client.Get(c.t.Context(), client.ObjectKey{Namespace: "ns", Name: "berth-guard-n1"}, o); err != nil {
+		c.t.Fatal(err)
+	}
+	return o
+}
+
+func TestALeaseNamesTheBootTheMembersAndTheWatchdog(t *testing.T) {
+	c := newCluster(t, "n1", "n2", "n3")
+	l := c.lease()
+	for _, watchdog := range []string{"false", "true"} {
+		c.now = c.now.Add(5 * time.Second)
+		if nodes, err := l.Renew(t.Context(), watchdog == "true"); err != nil || nodes != 3 {
+			t.Fatalf("%d nodes, %v", nodes, err)
+		}
+		o := c.get()
+		if o.Annotations[v1alpha1.BootAnnotation] != "boot" || o.Annotations[v1alpha1.WatchdogAnnotation] != watchdog ||
+			o.Annotations[v1alpha1.MembersAnnotation] != string(ownership.MembersOf("n1", []string{"n2", "n3"})) {
+			t.Errorf("annotations %v", o.Annotations)
+		}
+		if !o.Spec.RenewTime.Time.Equal(c.now) || *o.Spec.HolderIdentity != "n1" || *o.Spec.LeaseDurationSeconds != 20 || o.OwnerReferences[0].UID != "node" {
+			t.Errorf("%+v, owned by %v", o.Spec, o.OwnerReferences)
+		}
+	}
+	if c.lists != 1 {
+		t.Errorf("the storage nodes were listed %d times in ten seconds", c.lists)
+	}
+}
+
+func TestANodeCountsItselfAndSeesNodesComeAndGo(t *testing.T) {
+	c := newCluster(t)
+	l := c.lease()
+	if nodes, err := l.Renew(t.Context(), false); err != nil || nodes != 1 {
+		t.Fatalf("%d nodes, %v", nodes, err)
+	}
+	for _, o := range []client.Object{&v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}} {
+		if err := c.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}); err != nil {
+		t.Fatal(err)
+	}
+	c.now = c.now.Add(surveyed)
+	if nodes, err := l.Renew(t.Context(), false); err != nil || nodes != 2 {
+		t.Errorf("%d nodes, %v", nodes, err)
+	}
+	if owners := c.get().OwnerReferences; len(owners) != 0 {
+		t.Errorf("the lease goes with a Node that is gone: %v", owners)
+	}
+}
+
+func TestARenewalThatFailedIsNoneAndTheNextOneReadsFirst(t *testing.T) {
+	for name, lost := range map[string]bool{"refused": false, "the answer was lost": true} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, "n1")
+			l := c.lease()
+			if _, err := l.Renew(t.Context(), false); err != nil {
+				t.Fatal(err)
+			}
+			c.fails, c.lost = errors.New("time is up"), lost
+			if _, err := l.Renew(t.Context(), true); !errors.Is(err, c.fails) {
+				t.Error(err)
+			}
+			c.fails = nil
+			if _, err := l.Renew(t.Context(), false); err != nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
+				t.Errorf("%v, %v", err, c.get().Annotations)
+			}
+		})
+	}
+}
+
+func TestARenewalThatArrivesLateChangesNothing(t *testing.T) {
+	c := newCluster(t, "n1")
+	first, second := c.lease(), c.lease()
+	for _, l := range []*Lease{first, second} {
+		if _, err := l.Renew(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := first.Renew(t.Context(), true); err == nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
+		t.Errorf("it was taken: %v, %v", err, c.get().Annotations)
+	}
+}
