@@ -18,6 +18,7 @@ import (
 	"berth.dev/berth/internal/agent"
 	"berth.dev/berth/internal/agent/metrics"
 	"berth.dev/berth/internal/driver"
+	"berth.dev/berth/internal/guard/word"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/publish/staging"
 )
@@ -31,6 +32,7 @@ const embedded = "embedded"
 type agentFlags struct {
 	doorFlags
 	node, kubeletDir, poold string
+	guardSocket             string
 	udev                    bool
 	orphanRetention         time.Duration
 }
@@ -54,6 +56,7 @@ func newAgentCommand() *cobra.Command {
 	flags.StringVar(&f.poold, "poold", embedded, "the pool daemon: embedded, or unix:///path of its socket")
 	flags.StringVar(&f.csiSocket, "csi-socket", "", "unix socket on which the kubelet connects; by default plugins/"+served.Name+"/csi.sock in the kubelet's directory")
 	flags.DurationVar(&f.orphanRetention, "orphan-retention", 0, "delete data that has no object after this long, at least 24h; 0 keeps it for ever")
+	flags.StringVar(&f.guardSocket, "guard-socket", "", "unix socket of the node's guard; empty where none runs")
 	addUdevFlag(cmd, &f.udev)
 	return cmd
 }
@@ -91,6 +94,10 @@ func (f *agentFlags) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 
+	if f.guardSocket != "" {
+		// No volume of this driver has epochs: each has one copy, on one node.
+		go word.Client{Socket: f.guardSocket}.Vouch(ctx, clock.RealClock{}, ctrl.Log.WithName("guard"))
+	}
 	return f.withDisks(ctx, func(ctx context.Context, n poold.Node, registry *prometheus.Registry) error {
 		return agent.New(agent.Options{
 			Driver: served, Node: f.node, Namespace: f.namespace, KubeletDir: f.kubeletDir,

@@ -1,5 +1,5 @@
 // Command berth is every process of Berth but the scheduler: the controller,
-// the agent of a node, and the pool daemon.
+// the agent, the guard and the pool daemon of a node.
 package main
 
 import (
