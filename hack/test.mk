@@ -24,7 +24,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-release test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-release-all test-btrfs test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs mutants soak ## Everything, long models included
+test-all: test test-release-all test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -67,6 +67,12 @@ test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools
 test-btrfs: ## Tests on real btrfs, on this machine, with crashes and losses of power at each effect
 	@command -v mkfs.btrfs >/dev/null || apt-get install -y btrfs-progs
 	go test -tags platform -count=1 -timeout 30m ./internal/provision/btrfs/...
+
+# These run on this machine, as root, in namespaces and control groups of their own, on loop devices.
+.PHONY: test-guard
+test-guard: ## How a guard finds, stops and proves the end of real writers, on this machine
+	@command -v mkfs.btrfs >/dev/null || apt-get install -y btrfs-progs
+	go test -tags platform -count=1 -timeout 5m ./internal/guard/...
 
 # Guests with ZFS have a target of their own: the first one takes ten minutes more, to build
 # its modules.

@@ -21,6 +21,10 @@ type object struct {
 		Replicas    int      `json:"replicas"`
 		Selector    selector `json:"selector"`
 		PodSelector selector `json:"podSelector"`
+
+		UpdateStrategy struct {
+			Type string `json:"type"`
+		} `json:"updateStrategy"`
 		Template    struct {
 			Metadata struct {
 				Labels map[string]string `json:"labels"`
@@ -86,8 +90,8 @@ func TestEveryPodFiltersSystemCallsAndWritesNothingToItsImage(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatTouchesDisksIsPrivileged(t *testing.T) {
-	for name, want := range map[string]string{"default": "agent", "everything": "poold"} {
+func TestOnlyWhatTouchesDisksAndThePodsOfOthersIsPrivileged(t *testing.T) {
+	for name, want := range map[string][]string{"default": {"agent"}, "everything": {"guard", "poold"}} {
 		var got []string
 		for _, o := range objects(t, cases[name], "Deployment", "DaemonSet") {
 			for _, c := range o.Spec.Template.Spec.Containers {
@@ -96,8 +100,9 @@ func TestOnlyWhatTouchesDisksIsPrivileged(t *testing.T) {
 				}
 			}
 		}
-		if !slices.Equal(got, []string{want}) {
-			t.Errorf("%s: privileged are %q, want %s", name, got, want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: privileged are %q, want %q", name, got, want)
 		}
 	}
 }
@@ -117,6 +122,22 @@ func TestAMirrorHasEveryImage(t *testing.T) {
 			if !strings.HasPrefix(c.Image, "mirror.example.org/all/") {
 				t.Errorf("%s of %s comes from %s", c.Name, o.Metadata.Name, c.Image)
 			}
+		}
+	}
+}
+
+// A guard whose update followed the agent's would leave the node without one, or end its writers.
+func TestAGuardIsThereOnlyIfAskedForAndIsNotReplacedWithTheAgent(t *testing.T) {
+	if all := objects(t, cases["default"], "DaemonSet"); len(all) != 1 {
+		t.Errorf("by default each node runs %v", slices.Sorted(maps.Keys(all)))
+	}
+	guard := objects(t, cases["everything"], "DaemonSet")["other-guard"]
+	if guard.Spec.UpdateStrategy.Type != "OnDelete" {
+		t.Errorf("a guard is replaced by %q", guard.Spec.UpdateStrategy.Type)
+	}
+	for _, c := range guard.Spec.Template.Spec.Containers {
+		if !strings.HasSuffix(c.Image, "/berth/agent:older") {
+			t.Errorf("the guard runs %s", c.Image)
 		}
 	}
 }
