@@ -39,6 +39,32 @@ func (e *Environment) Scheduler(t testing.TB) client.Client {
 	return c
 }
 
+// GuardAccount is the guards' service account in Namespace.
+const GuardAccount = "berth-guard"
+
+// Guard returns a client with the token of a node's guard. Its role allows every write to every
+// Lease. The first call makes the account.
+func (e *Environment) Guard(t testing.TB, node string) client.Client {
+	t.Helper()
+	everything := []string{"*"}
+	err := e.installAccount(t.Context(), GuardAccount,
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: everything},
+		rbacv1.PolicyRule{APIGroups: []string{"berth.dev"}, Resources: []string{"storagenodes"}, Verbs: []string{"list"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := e.podConfig(t.Context(), GuardAccount, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: e.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // installAccount makes a service account with a cluster role of the same name, unless they
 // are there.
 func (e *Environment) installAccount(ctx context.Context, name string, rules ...rbacv1.PolicyRule) error {

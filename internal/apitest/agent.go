@@ -3,6 +3,7 @@ package apitest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -67,23 +68,29 @@ func (e *Environment) agentClient(ctx context.Context, node string) (client.Clie
 }
 
 func (e *Environment) agentConfig(ctx context.Context, node string) (*rest.Config, error) {
+	return e.podConfig(ctx, AgentAccount, node)
+}
+
+// podConfig has a token of an account that is bound to a pod on a node.
+func (e *Environment) podConfig(ctx context.Context, account, node string) (*rest.Config, error) {
+	component := strings.TrimPrefix(account, "berth-")
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "agent-" + node},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: component + "-" + node},
 		Spec: corev1.PodSpec{
 			NodeName:           node,
-			ServiceAccountName: AgentAccount,
-			Containers:         []corev1.Container{{Name: "agent", Image: "berth/agent"}},
+			ServiceAccountName: account,
+			Containers:         []corev1.Container{{Name: component, Image: "berth/agent"}},
 		},
 	}
 	for _, object := range []client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, pod} {
 		if err := client.IgnoreAlreadyExists(e.Client.Create(ctx, object)); err != nil {
-			return nil, fmt.Errorf("creating the agent of %s: %w", node, err)
+			return nil, fmt.Errorf("creating the %s of %s: %w", component, node, err)
 		}
 	}
 	if err := e.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
-		return nil, fmt.Errorf("reading the agent of %s: %w", node, err)
+		return nil, fmt.Errorf("reading the %s of %s: %w", component, node, err)
 	}
-	return e.tokenConfig(ctx, AgentAccount, &authenticationv1.BoundObjectReference{
+	return e.tokenConfig(ctx, account, &authenticationv1.BoundObjectReference{
 		Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID,
 	})
 }

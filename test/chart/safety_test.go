@@ -25,7 +25,7 @@ type object struct {
 		UpdateStrategy struct {
 			Type string `json:"type"`
 		} `json:"updateStrategy"`
-		Template    struct {
+		Template struct {
 			Metadata struct {
 				Labels map[string]string `json:"labels"`
 			} `json:"metadata"`

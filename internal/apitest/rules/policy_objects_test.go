@@ -79,6 +79,7 @@ var createDenials = map[string]struct {
 }{
 	"the StorageNode of another node":       {storageNode("n2"), ownNode},
 	"the Lease of another node":             {lease(v1alpha1.AgentLeasePrefix + "n2"), ownLease},
+	"the Lease of its node's guard":         {lease(v1alpha1.GuardLeasePrefix + "n1"), ownLease},
 	"a Lease that elects a leader":          {lease("berth-controller"), ownLease},
 	"a Lease that bears the node's name":    {lease("n1"), ownLease},
 	"the capacity of another node":          {reported("denied", topology(v1alpha1.TopologyKey, "n2")), ownCapacity},

@@ -78,14 +78,15 @@ func (k *Kernel) Stop(h guard.Holding) error {
 	if err != nil {
 		return err
 	}
-	if h.Block && !anyMount(holders) {
-		// A container that begins anew finds the device again, and must not write. A
-		// filesystem that is mounted is unmounted first, so that its pages reach the device.
-		if own, err := table(filepath.Join(k.proc, "self", "mountinfo"), h); err == nil && len(own) == 0 {
-			err = readOnly(h.Device, true)
-			if err != nil {
-				return err
-			}
+	here, err := table(filepath.Join(k.proc, "self", "mountinfo"), h)
+	if err != nil {
+		return err
+	}
+	// A container that begins anew finds a device again, and must not write into it. A
+	// filesystem is unmounted first, so that its pages reach the device.
+	if h.Block && len(here) == 0 && !slices.ContainsFunc(holders, func(h holder) bool { return h.mount }) {
+		if err := readOnly(h.Device, true); err != nil {
+			return err
 		}
 	}
 	var failed error
@@ -94,11 +95,6 @@ func (k *Kernel) Stop(h guard.Holding) error {
 	}
 	failed = errors.Join(failed, k.unmount(h))
 	return errors.Join(failed, k.Free(h))
-}
-
-// anyMount tells whether a holder has a mount.
-func anyMount(holders []holder) bool {
-	return slices.ContainsFunc(holders, func(h holder) bool { return strings.HasPrefix(h.why, "has it mounted") })
 }
 
 // mayKill returns the control groups of holders that are a pod's.

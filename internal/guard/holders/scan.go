@@ -21,6 +21,8 @@ type holder struct {
 	cgroup string
 	// why it is one, for people.
 	why string
+	// mount: its mount namespace has the volume mounted.
+	mount bool
 	// passing: it only has a mount that another mount namespace gave it, and that goes when that
 	// one's goes. Such a process is not stopped: the agent and many other pods of a node see
 	// each volume that way.
@@ -78,6 +80,7 @@ func (k *Kernel) look(pid int, h guard.Holding, home map[string]bool, tables map
 		return nil, err
 	}
 	if out.why == "" {
+		out.mount = true
 		if out.why, out.passing, err = mounted(dir, h, home, tables); err != nil || out.why == "" {
 			return nil, err
 		}

@@ -1,0 +1,36 @@
+package rules
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
+	guardlease "berth.dev/berth/internal/guard/lease"
+)
+
+func TestAGuardWritesTheLeaseOfItsOwnNodeAlone(t *testing.T) {
+	env := apitest.Start(t)
+	guard := env.Guard(t, "n1")
+	l := &guardlease.Lease{Client: guard, Node: "n1", Namespace: apitest.Namespace, Boot: "boot", Now: time.Now}
+	for range 2 {
+		if _, err := l.Renew(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := denied("berth-guard-leases", "the guard of n1 may write only the Lease berth-guard-n1")
+	others := lease(v1alpha1.GuardLeasePrefix + "n2")
+	if err := env.Client.Create(t.Context(), others.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	for name, refused := range map[string]error{
+		"making the Lease of an agent":      guard.Create(t.Context(), lease(v1alpha1.AgentLeasePrefix+"n1")),
+		"making one that elects a leader":   guard.Create(t.Context(), lease("berth-controller")),
+		"deleting the one of another guard": guard.Delete(t.Context(), others.DeepCopy()),
+		"changing the one of another guard": guard.Patch(t.Context(), others.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"holderIdentity":"n1"}}`))),
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, refused, own) })
+	}
+}
