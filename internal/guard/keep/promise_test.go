@@ -186,6 +186,43 @@ func TestWritersStopWhenTheAPIIsAwayAndNothingIsRenewedBeforeTheAgentsWord(t *te
 	})
 }
 
+func TestAProofThatCannotBeRenewedIsNone(t *testing.T) {
+	plays(t, func(w *world, ctx context.Context) {
+		w.ready(ctx)
+		w.set(func() { w.away = true })
+		w.watch(27 * time.Second)
+		if w.resets > 0 {
+			t.Fatal("the machine was reset for nothing")
+		}
+		w.set(func() { w.hang, w.stops = true, 50*time.Second })
+		w.watch(proven + stale + guard.WatchdogAfter + 2*tick)
+		if w.resets != 1 {
+			t.Error("the watchdog is fed, although nothing tells whether something writes")
+		}
+	})
+}
+
+func TestAnEpochIsNotClosedWhileTheGuardStopsItsWriters(t *testing.T) {
+	plays(t, func(w *world, ctx context.Context) {
+		e := w.ready(ctx)
+		w.set(func() { w.away, w.stops = true, 3*time.Second })
+		for !w.guard.Status().Fenced {
+			w.watch(tick / 5)
+		}
+		if err := w.closes(e); err == nil {
+			t.Error("a Stop that wakes later meets the next epoch")
+		}
+		w.watch(4 * time.Second)
+		for range 20 { // between two proofs
+			if w.closes(e) == nil {
+				return
+			}
+			w.watch(time.Second)
+		}
+		t.Error("it is never closed")
+	})
+}
+
 func TestAMachineThatSleptStopsItsWritersBeforeItRenews(t *testing.T) {
 	plays(t, func(w *world, ctx context.Context) {
 		w.ready(ctx)

@@ -33,8 +33,10 @@ type world struct {
 	// covered: the machine has a watchdog, which sleepless counts while the machine sleeps.
 	covered, sleepless bool
 	armed              bool
-	fed                time.Duration
-	resets             int
+	// opened: the guard that runs has the watchdog open.
+	opened bool
+	fed    time.Duration
+	resets int
 
 	writers map[string]bool // what writes, in truth
 	sent    time.Duration   // when the last renewal that succeeded was sent
@@ -64,6 +66,7 @@ func (w *world) clock() time.Duration { return time.Hour + time.Since(w.start) +
 
 func (w *world) begin(ctx context.Context) {
 	w.t.Helper()
+	w.set(func() { w.opened = false })
 	k, err := New(Config{
 		Boot: "boot", Now: w.now, Lease: w, Writers: w, Watchdog: (*dog)(w), Store: w, Clock: clock.RealClock{}, Log: logr.Discard(),
 	})
@@ -142,12 +145,13 @@ func (d *dog) Arm(time.Duration) error {
 	if !w.covered {
 		return errors.New("no watchdog")
 	}
+	w.opened = true
 	if !w.armed {
 		w.armed, w.fed = true, w.clock()
 	}
 	return nil
 }
-func (d *dog) Armed() bool     { d.mu.Lock(); defer d.mu.Unlock(); return d.armed }
+func (d *dog) Armed() bool     { d.mu.Lock(); defer d.mu.Unlock(); return d.armed && d.opened }
 func (d *dog) Promises() bool  { return d.Armed() }
 func (d *dog) Stoppable() bool { return true }
 func (d *dog) Disarm() error   { d.mu.Lock(); defer d.mu.Unlock(); d.armed = false; return nil }

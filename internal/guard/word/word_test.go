@@ -19,6 +19,7 @@ type keeper struct {
 	open   []guard.Epoch
 	agent  string
 	closed bool
+	fenced bool
 	err    error
 }
 
@@ -26,9 +27,11 @@ func (k *keeper) Open(e guard.Epoch, agent string) (string, error) {
 	k.open, k.agent = append(k.open, e), agent
 	return "a warning", k.err
 }
-func (k *keeper) Close(guard.Epoch) error    { k.open = nil; return k.err }
-func (k *keeper) Closed(agent string) error  { k.closed, k.agent = true, agent; return k.err }
-func (k *keeper) Status() keep.Status        { return keep.Status{Message: "well", Open: k.open} }
+func (k *keeper) Close(guard.Epoch) error   { k.open = nil; return k.err }
+func (k *keeper) Closed(agent string) error { k.closed, k.agent = true, agent; return k.err }
+func (k *keeper) Status() keep.Status {
+	return keep.Status{Message: "well", Open: k.open, Fenced: k.fenced}
+}
 func (k *keeper) cgroup(int) (string, error) { return "/kubepods/pod-agent/one", nil }
 
 // serve serves a keeper until the test ends.
@@ -110,6 +113,21 @@ func TestAnEpochThatTheKernelCouldNotFindIsRefused(t *testing.T) {
 		if _, err := c.Open(t.Context(), e); err == nil || len(k.open) > 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestAnAgentWithoutEpochsGivesItsWordWheneverTheGuardIsFenced(t *testing.T) {
+	k := &keeper{}
+	c := serve(t, k)
+	if err := c.vouch(t.Context()); err != nil || k.closed {
+		t.Errorf("a guard that is not fenced: %v, %v", err, k.closed)
+	}
+	k.fenced = true
+	if err := c.vouch(t.Context()); err != nil || !k.closed {
+		t.Errorf("a guard that is: %v, %v", err, k.closed)
+	}
+	if err := (Client{Socket: "/nowhere/guard.sock"}).vouch(t.Context()); err == nil {
+		t.Error("without a guard nothing is wrong")
 	}
 }
 
