@@ -227,9 +227,6 @@ func (k *Keeper) fence(now time.Duration) {
 		return
 	}
 	k.state.Fenced, k.state.FencedAt = true, now
-	for _, p := range k.proofs {
-		p.stopped = false
-	}
 	if err := k.c.Store.Save(k.state); err != nil {
 		k.c.Log.Error(err, "a guard that follows this one does not know that it is fenced")
 	}
