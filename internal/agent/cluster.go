@@ -60,6 +60,7 @@ func (a *Agent) runCluster(ctx context.Context) error {
 		return fmt.Errorf("watching volumes: %w", err)
 	}
 	revisions := report.NewRevisions(o.Node, storeRevision(volumes))
+	// The node has one report, and its pools are shared: here the Volumes of all drivers count.
 	objects := report.NewObjects(o.Node, o.Namespace, m.GetClient(), manager, a.unaccounted, revisions)
 	publisher := report.New(o.Node, o.Namespace, objects, a.observer.Latest, o.Clock, o.Log.WithName("report"))
 	publisher.Driver, publisher.OrphanRetention = o.Driver, o.OrphanRetention
@@ -91,7 +92,7 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.wishes.use(m.GetClient())
+	a.wishes.use(a.options.Driver.View(m.GetClient()))
 	a.offers.use(m.GetCache())
 	return m.Start(ctx)
 }
@@ -146,13 +147,6 @@ func (a *Agent) newManager() (ctrl.Manager, error) {
 		Logger:  a.options.Log,
 		Cache:   watched,
 		Metrics: server.Options{BindAddress: "0"}, // serveHTTP serves them
-		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
-			c, err := client.New(config, options)
-			if err != nil {
-				return nil, err
-			}
-			return a.options.Driver.View(c), nil
-		},
 		Controller: config.Controller{
 			SkipNameValidation: new(true), // the manager is made anew after a failure
 			// Controllers wait for an API server that does not answer, however long.

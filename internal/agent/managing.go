@@ -65,7 +65,8 @@ func (a *Agent) manage(ctx context.Context, worker *manage.Worker, asked <-chan 
 }
 
 // managed collects the facts for the worker. They are empty if the Node is gone: then no
-// pool is asked for.
+// pool is asked for. A pool that holds only volumes of other drivers must not be made anew either:
+// the Volumes of all drivers count.
 func (a *Agent) managed(ctx context.Context, watched client.Reader) (f wish.Facts, err error) {
 	node := nodeMetadata()
 	if err := watched.Get(ctx, client.ObjectKey{Name: a.options.Node}, node); err != nil {

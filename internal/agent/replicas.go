@@ -41,9 +41,10 @@ func (f runnable) Start(ctx context.Context) error { return f(ctx) }
 // addReplicas adds the replica worker, its formatter and its sweeper.
 func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	formatter := replica.NewFormatter(a.disks, a.locks)
+	own := a.options.Driver.View(m.GetClient())
 	replicas := &replica.Worker{
 		Base:        a.base(m, poke, a.observer.MayHaveVolume, a.orphans),
-		Objects:     replica.Cluster{Cluster: worker.NewCluster[v1alpha1.Volume](a.options.Node, m.GetClient(), a.options.Driver.Live(m.GetAPIReader()))},
+		Objects:     replica.Cluster{Cluster: worker.NewCluster[v1alpha1.Volume](a.options.Node, own, a.options.Driver.Live(m.GetAPIReader()))},
 		Provisioner: a.disks,
 		Mounts:      a.options.Mounts,
 	}
@@ -52,7 +53,7 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 		return err
 	}
 	s := &sweeper{
-		agent: a, stale: staleOf(a, m.GetClient(), &v1alpha1.VolumeList{}, decidereplica.Kind), object: &v1alpha1.Volume{},
+		agent: a, stale: staleOf(a, own, &v1alpha1.VolumeList{}, decidereplica.Kind), object: &v1alpha1.Volume{},
 		listed: replicas.Listed, orphans: replicas.Orphans, named: v1alpha1.IsVolumeName,
 	}
 	return a.addWorker(m, "replicas", replicas, s)

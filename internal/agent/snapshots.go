@@ -21,13 +21,14 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 	if _, err := m.GetCache().GetInformer(ctx, &v1alpha1.Snapshot{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watching snapshots: %w", err)
 	}
+	own := a.options.Driver.View(m.GetClient())
 	snapshots := &snapshot.Worker{
 		Base:        a.base(m, poke, a.observer.MayHaveSnapshot, a.orphanSnapshots),
-		Objects:     snapshot.Cluster{Cluster: worker.NewCluster[v1alpha1.Snapshot](a.options.Node, m.GetClient(), a.options.Driver.Live(m.GetAPIReader()))},
+		Objects:     snapshot.Cluster{Cluster: worker.NewCluster[v1alpha1.Snapshot](a.options.Node, own, a.options.Driver.Live(m.GetAPIReader()))},
 		Provisioner: a.disks,
 	}
 	s := &sweeper{
-		agent: a, stale: staleOf(a, m.GetClient(), &v1alpha1.SnapshotList{}, decidesnapshot.Kind), object: &v1alpha1.Snapshot{},
+		agent: a, stale: staleOf(a, own, &v1alpha1.SnapshotList{}, decidesnapshot.Kind), object: &v1alpha1.Snapshot{},
 		listed: snapshots.Listed, orphans: snapshots.Orphans, named: v1alpha1.IsSnapshotName,
 	}
 	return a.addWorker(m, "snapshots", snapshots, s)

@@ -95,7 +95,7 @@ func addExtender(ctx context.Context, m ctrl.Manager, d driver.Driver, o Extende
 	}
 	holds := extender.NewHolds(book, c)
 	objects := extender.Objects{
-		Source: schedule.Cached{Reader: m.GetClient()}, Live: schedule.Cached{Reader: m.GetAPIReader()},
+		Source: schedule.Cached{Reader: d.View(m.GetClient())}, Live: schedule.Cached{Reader: d.Live(m.GetAPIReader())},
 		Misses: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(missesPerSecond, missesAtOnce, c),
 	}
 	e := &extender.Extender{Driver: d, Book: book, Objects: objects, Holds: holds, Strategy: o.Strategy}

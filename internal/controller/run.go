@@ -124,11 +124,11 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		}
 		from.Claims = schedule.After(from.Claims, holds.Handler())
 	}
-	live := o.Driver.Live(m.GetAPIReader())
+	own, live := o.Driver.View(m.GetClient()), o.Driver.Live(m.GetAPIReader())
 	p := &Process{
 		manager: m, Book: book,
-		Volumes:   volumes.New(m.GetClient(), live, beats, book, watchers),
-		Snapshots: snapshots.New(m.GetClient(), live, beats, book, taken),
+		Volumes:   volumes.New(own, live, beats, book, watchers),
+		Snapshots: snapshots.New(own, live, beats, book, taken),
 	}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }
 	return p, errors.Join(m.Add(everywhere(feed)), p.addServers(o))
@@ -191,13 +191,13 @@ func newManager(o Options) (ctrl.Manager, error) {
 			if o.Wrap != nil {
 				c = o.Wrap(c)
 			}
-			return o.Driver.View(c), nil
+			return c, nil
 		},
 	})
 }
 
 func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) error {
-	c, live := m.GetClient(), o.Driver.Live(m.GetAPIReader())
+	c, live := o.Driver.View(m.GetClient()), o.Driver.Live(m.GetAPIReader())
 	delay := o.OrphanDelay
 	if delay == 0 {
 		delay = OrphanDelay
@@ -210,7 +210,7 @@ func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) erro
 		(&upkeep.StorageNodes{Client: c, Live: live}).SetupWithManager(m),
 		(&upkeep.Capacities{Driver: o.Driver, Client: c, Namespace: o.Namespace, Silence: nodes.Silence}).SetupWithManager(m),
 		(&upkeep.PoolClasses{Client: c}).SetupWithManager(m),
-		(&nodegone.Reconciler{Driver: o.Driver, Client: c, Live: live, Clock: o.Clock, Instance: name}).SetupWithManager(m),
+		(&nodegone.Reconciler{Driver: o.Driver, Client: m.GetClient(), Live: live, Clock: o.Clock, Instance: name}).SetupWithManager(m),
 		(&notices.Notices{Client: c, Clock: o.Clock, Instance: name}).SetupWithManager(m),
 	)
 }

@@ -29,7 +29,7 @@ type Heartbeats interface {
 
 // Informers feed a Book.
 type Informers struct {
-	// Driver whose objects are told; others are left out.
+	// Driver whose claims, PersistentVolumes and pods are told. The Volumes of all drivers are.
 	Driver                                          driver.Driver
 	StorageNodes, PoolClasses, Volumes              Informer
 	Claims, PersistentVolumes, Pods, StorageClasses Informer

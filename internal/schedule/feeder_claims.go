@@ -7,19 +7,17 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
+// observeVolume counts the Volumes of all drivers, since they share the pools. Only what has no
+// Volume yet is counted by the driver.
 func (f *feeder) observeVolume(v *v1alpha1.Volume) {
-	if f.from.Driver.Owns(v) {
-		f.book.change(func(l *ledger.Ledger) { l.ObserveVolume(volume(v)) })
-	}
+	f.book.change(func(l *ledger.Ledger) { l.ObserveVolume(volume(v)) })
 }
 
 // forgetVolume uses the version of the deleted object as that of the deletion. If the
 // informer missed the deletion, that version is too old: the ledger may then give up
 // the remains of the volume at an earlier report than with the right version.
 func (f *feeder) forgetVolume(v *v1alpha1.Volume) {
-	if f.from.Driver.Owns(v) {
-		f.book.change(func(l *ledger.Ledger) { l.ObserveVolumeGone(v.Name, revision(v.ResourceVersion)) })
-	}
+	f.book.change(func(l *ledger.Ledger) { l.ObserveVolumeGone(v.Name, revision(v.ResourceVersion)) })
 }
 
 func (f *feeder) observeClaim(c *corev1.PersistentVolumeClaim) {

@@ -13,11 +13,12 @@ import (
 // Lists holds the objects of a cluster at one moment. A caller that need not follow
 // changes builds a Book from it, and a Reader can read from it.
 type Lists struct {
-	// Driver whose volumes are looked at.
-	Driver            driver.Driver
+	// Driver whose claims and pods are looked at.
+	Driver driver.Driver
+	// Volumes of all drivers, which share the pools.
+	Volumes           []v1alpha1.Volume
 	StorageNodes      []v1alpha1.StorageNode
 	PoolClasses       []v1alpha1.PoolClass
-	Volumes           []v1alpha1.Volume
 	Claims            []corev1.PersistentVolumeClaim
 	PersistentVolumes []corev1.PersistentVolume
 	Pods              []corev1.Pod
@@ -66,14 +67,14 @@ func (l *Lists) StorageClass(_ context.Context, name string) (*storagev1.Storage
 	return first(l.StorageClasses, func(c *storagev1.StorageClass) bool { return c.Name == name }), nil
 }
 
-// Volume returns a Volume.
+// Volume returns a Volume of the driver.
 func (l *Lists) Volume(_ context.Context, name string) (*v1alpha1.Volume, error) {
-	return first(l.Volumes, func(v *v1alpha1.Volume) bool { return v.Name == name }), nil
+	return first(l.Volumes, func(v *v1alpha1.Volume) bool { return v.Name == name && l.Driver.Owns(v) }), nil
 }
 
-// Snapshot returns a Snapshot.
+// Snapshot returns a Snapshot of the driver.
 func (l *Lists) Snapshot(_ context.Context, name string) (*v1alpha1.Snapshot, error) {
-	return first(l.Snapshots, func(s *v1alpha1.Snapshot) bool { return s.Name == name }), nil
+	return first(l.Snapshots, func(s *v1alpha1.Snapshot) bool { return s.Name == name && l.Driver.Owns(s) }), nil
 }
 
 // VolumeSnapshot returns a VolumeSnapshot.

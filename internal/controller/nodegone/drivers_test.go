@@ -12,7 +12,7 @@ import (
 
 // serving makes the world's process serve a driver.
 func (w *world) serving(d driver.Driver) {
-	w.r = &Reconciler{Driver: d, Client: d.View(w.server.Client()), Live: d.Live(named{w.server.Live()}), Clock: w.clock, Instance: "test"}
+	w.r = &Reconciler{Driver: d, Client: w.server.Client(), Live: d.Live(named{w.server.Live()}), Clock: w.clock, Instance: "test"}
 }
 
 // soldBy is the shop with a volume of a driver, and a PersistentVolume of a driver.

@@ -20,7 +20,7 @@ type Look struct {
 	exported map[string]string
 }
 
-// look lists the whole cluster. It is only called when a node is gone, or was.
+// look lists the whole cluster, the Volumes of all drivers among it. It is only called when a node is gone, or was.
 func (r *Reconciler) look(ctx context.Context) (Look, error) {
 	var (
 		volumes v1alpha1.VolumeList
@@ -52,7 +52,7 @@ func (r *Reconciler) look(ctx context.Context) (Look, error) {
 		f := Facts{Volume: v, Class: byName[v.Spec.PoolClass], PersistentVolume: exports[v.Name]}
 		f.Claim = r.cachedClaim(ctx, f.PersistentVolume)
 		why, _ := f.kept()
-		return why == "" && v.DeletionTimestamp == nil
+		return why == "" && v.DeletionTimestamp == nil && r.Driver.Owns(v) // others release their own claims
 	})
 	return l, nil
 }

@@ -24,8 +24,9 @@ import (
 
 // Reconciler carries out what Decide says, node by node.
 type Reconciler struct {
-	// Driver whose PersistentVolumes count.
+	// Driver whose claims are released.
 	Driver driver.Driver
+	// Client shows the Volumes of all drivers: each of them says that its node is gone.
 	Client client.Client
 	// Live reads the objects that decide, since a decision may delete a claim.
 	Live  client.Reader
@@ -126,8 +127,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: next}, errors.Join(failed...)
 }
 
-// concerned returns the Volumes of a node that may need a step: all of them if the node is
-// gone, else those that have a mark.
+// concerned returns the driver's Volumes of a node that may need a step: all of them if the
+// node is gone, else those that have a mark.
 func (r *Reconciler) concerned(ctx context.Context, node string) ([]v1alpha1.Volume, error) {
 	var list v1alpha1.VolumeList
 	if err := r.Client.List(ctx, &list, client.HasLabels{v1alpha1.ReplicaLabel(node)}, client.UnsafeDisableDeepCopy); err != nil {
@@ -136,7 +137,7 @@ func (r *Reconciler) concerned(ctx context.Context, node string) ([]v1alpha1.Vol
 	known := r.known(ctx, node)
 	var volumes []v1alpha1.Volume
 	for i := range list.Items {
-		if v := &list.Items[i]; !known || marked(v) {
+		if v := &list.Items[i]; r.Driver.Owns(v) && (!known || marked(v)) {
 			volumes = append(volumes, *v)
 		}
 	}
