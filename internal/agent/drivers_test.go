@@ -3,7 +3,11 @@ package agent
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/wish"
+	"berth.dev/berth/internal/provision"
 )
 
 // A volume of another driver, whose agent is another one on this node, names the node and a pool
@@ -24,6 +28,37 @@ func TestAnAgentMakesNoVolumeOfAnotherDriver(t *testing.T) {
 	if e := s.entry("a"); e != nil || s.has("a") {
 		t.Errorf("it says %+v of the other driver's volume, and has it: %v", e, s.has("a"))
 	}
+	s.edit("a", func(v *v1alpha1.Volume) { v.Finalizers = nil })
+	if err := s.Client.Delete(t.Context(), s.get("a")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Only another driver's volume says that the pool was there: its data may come back with the disks.
+func TestAPoolThatVolumesOfAnotherDriverAreInIsNotMadeAnew(t *testing.T) {
+	s := newSite(t, "")
+	c := s.grouping()
+	s.plug("sda")
+	s.create(c)
+	first := s.start()
+	await(t, "the group", s.stands(metav1.ConditionTrue, provision.PoolAsAsked))
+	first.stop()
+	theirs := s.volume("a", func(v *v1alpha1.Volume) {
+		v.Spec.Driver = "other.example.org"
+		v.Spec.PoolClass, v.Spec.Replicas = c.Name, []v1alpha1.ReplicaSpec{{Node: s.name, Pool: s.made().Name}}
+	})
+	s.create(theirs)
+	theirs.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: s.name, Pool: s.made().Name, State: v1alpha1.ReplicaReady, Ready: true}}
+	if err := s.Client.Status().Update(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	s.disks.RemovePool(s.made())
+	if err := s.Client.Delete(t.Context(), s.storageNode()); err != nil {
+		t.Fatal(err)
+	}
+	s.plug("sdb")
+	s.start()
+	await(t, "the group to be missed", s.stands(metav1.ConditionFalse, wish.Missing))
 	s.edit("a", func(v *v1alpha1.Volume) { v.Finalizers = nil })
 	if err := s.Client.Delete(t.Context(), s.get("a")); err != nil {
 		t.Error(err)

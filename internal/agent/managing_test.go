@@ -105,12 +105,18 @@ func TestAPoolThatIsGoneIsMadeAnewOnlyWhenItsReportIsDeleted(t *testing.T) {
 	await(t, "the pool to be made anew", s.changed(4*gib, v1alpha1.PoolMade))
 }
 
-func TestAPoolThatVolumesAreInIsNotMadeAnewThoughNoReportListsIt(t *testing.T) {
-	s := newSite(t, "")
+// grouping is a class that asks for a volume group of all disks.
+func (s *site) grouping() *v1alpha1.PoolClass {
 	c := s.creating()
 	c.Spec = v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{
 		VolumeGroups: []string{s.made().Name}, Create: &v1alpha1.GroupCreation{Disks: v1alpha1.DevicePools{Paths: []string{"/dev/sd*"}}},
 	}}
+	return c
+}
+
+func TestAPoolThatVolumesAreInIsNotMadeAnewThoughNoReportListsIt(t *testing.T) {
+	s := newSite(t, "")
+	c := s.grouping()
 	s.plug("sda")
 	s.create(c)
 	first := s.start()

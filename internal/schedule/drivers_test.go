@@ -42,13 +42,14 @@ func shared(d driver.Driver) *Lists {
 	}
 }
 
-func TestABookHasOnlyTheVolumesClaimsAndPodsOfItsDriver(t *testing.T) {
+// Another driver's ledger would else promise the room of these volumes once more.
+func TestABookCountsTheVolumesOfAllDriversAndTheClaimsAndPodsOfItsOwn(t *testing.T) {
 	for name, test := range map[string]struct {
 		driver driver.Driver
 		free   int64
 	}{
-		"the local driver": {driver.Local(), 6 * gi}, // 1Gi, 2Gi and 1Gi of 10Gi are taken
-		"the other one":    {foreign(), 7 * gi},
+		"the local driver": {driver.Local(), 3 * gi}, // 1Gi, 3Gi, 2Gi and 1Gi of 10Gi are taken
+		"the other one":    {foreign(), 6 * gi},
 	} {
 		if got := shared(test.driver).Book(&beats{}).Room("n1", "fast").Largest; got != test.free {
 			t.Errorf("%s: %d MiB are free, want %d", name, got/mi, test.free/mi)
@@ -56,13 +57,35 @@ func TestABookHasOnlyTheVolumesClaimsAndPodsOfItsDriver(t *testing.T) {
 	}
 }
 
-func TestADeletedVolumeOfAnotherDriverFreesNothing(t *testing.T) {
+func TestAVolumeOfAnotherDriverIsChargedUntilItIsGone(t *testing.T) {
 	f := newFed(t)
-	f.observeVolume(volumeFor("1", "n1", gi))
-	theirs := volumeFor("1", "n1", gi)
+	theirs := volumeFor("1", "n1", 3*gi)
 	theirs.Spec.Driver = foreign().Name
+	theirs.Annotations = map[string]string{v1alpha1.ReservedAnnotation: ""} // a reservation counts as well
+	f.observeVolume(theirs)
+	f.wantFree(7 * gi)
 	f.forgetVolume(theirs)
-	f.wantFree(9 * gi)
+	f.wantFree(10 * gi)
+}
+
+func TestListsFindNoObjectOfAnotherDriver(t *testing.T) {
+	for name, test := range map[string]struct {
+		driver driver.Driver
+		found  bool
+	}{
+		"the local driver": {driver.Local(), false},
+		"the other one":    {foreign(), true},
+	} {
+		lists := shared(test.driver)
+		snapshot := v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{Driver: foreign().Name}}
+		snapshot.Name = "snap-theirs"
+		lists.Snapshots = []v1alpha1.Snapshot{snapshot}
+		v, err := lists.Volume(t.Context(), lists.Volumes[1].Name)
+		s, snapErr := lists.Snapshot(t.Context(), snapshot.Name)
+		if err != nil || snapErr != nil || (v != nil) != test.found || (s != nil) != test.found {
+			t.Errorf("%s: found %v and %v; %v, %v", name, v, s, err, snapErr)
+		}
+	}
 }
 
 func TestAReaderFindsOnlyTheVolumesOfItsDriver(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -51,5 +52,25 @@ func TestAClaimOfAnotherDriverStaysWhenItsNodeIsGone(t *testing.T) {
 				t.Errorf("%d writes, ended as %+v", w.writes, got)
 			}
 		})
+	}
+}
+
+// Three of five nodes are gone: that looks like a mistake, also if only another driver has
+// volumes on two of them.
+func TestTheVolumesOfAllDriversSayHowManyNodesAreGone(t *testing.T) {
+	other := driver.Local()
+	other.Name = "other.example.org"
+	objects := shop()
+	for _, on := range []string{"n4", "n5"} {
+		v := volume()
+		v.Name, v.UID, v.Labels, v.Spec.Driver = "pvc-on-"+on, types.UID(on), map[string]string{v1alpha1.ReplicaLabel(on): ""}, other.Name
+		v.Spec.Replicas[0].Node, v.Status.Replicas[0].Node = on, on
+		objects = append(objects, v)
+	}
+	w := newWorld(t, objects...)
+	w.run()
+	w.pass(hour)
+	if got := w.ending(); !got.Claim {
+		t.Errorf("the claim was released: %+v", got)
 	}
 }

@@ -20,7 +20,8 @@ type Look struct {
 	exported map[string]string
 }
 
-// look lists the whole cluster, the Volumes of all drivers among it. It is only called when a node is gone, or was.
+// look lists the whole cluster, with the Volumes of all drivers. It is only called when a node is
+// gone, or was.
 func (r *Reconciler) look(ctx context.Context) (Look, error) {
 	var (
 		volumes v1alpha1.VolumeList
