@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/driver"
 )
 
 // target says which cluster is asked, in kubectl's own terms.
@@ -50,7 +49,7 @@ func newRootCommand(connect connector) *cobra.Command {
 // connect opens the cluster of a kubeconfig to read it.
 func connect(t target) (client.Reader, string, error) { return open(t) }
 
-// open opens the cluster of a kubeconfig.
+// open opens the cluster of a kubeconfig, with the objects of all drivers: they share its pools.
 func open(t target) (client.Client, string, error) {
 	ctrl.SetLogger(logr.Discard())
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -75,7 +74,7 @@ func open(t target) (client.Client, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("reaching the cluster: %w", err)
 	}
-	return driver.Local().View(c), namespace, nil
+	return c, namespace, nil
 }
 
 func newScheme() (*runtime.Scheme, error) {

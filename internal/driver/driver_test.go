@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -165,6 +166,56 @@ func TestWhatADriverCreatesIsItsOwn(t *testing.T) {
 		}
 		if err := server.Live().Get(t.Context(), client.ObjectKeyFromObject(v), v); err != nil || v.DriverName() != pair[0].Name {
 			t.Errorf("%s made a volume of %s: %v", name, v.DriverName(), err)
+		}
+	}
+}
+
+// older is an API server whose definitions have no driver.
+type older struct{ client.Client }
+
+func (o older) Create(ctx context.Context, made client.Object, options ...client.CreateOption) error {
+	switch made := made.(type) {
+	case *v1alpha1.Volume:
+		made.Spec.Driver = ""
+	case *v1alpha1.Snapshot:
+		made.Spec.Driver = ""
+	}
+	return o.Client.Create(ctx, made, options...)
+}
+
+func TestAnObjectThatTheServerGivesToAnotherDriverIsNotMade(t *testing.T) {
+	for name, d := range map[string]Driver{"the local driver": Local(), "another driver": other()} {
+		for _, o := range []client.Object{volume(d), snapshot(d)} {
+			server := lagging.New(t)
+			err := d.View(older{server.Client()}).Create(t.Context(), o)
+			if own := d.Name == Local().Name; errors.Is(err, ErrForeign) == own || !own && err == nil {
+				t.Errorf("%s made %T: %v", name, o, err)
+			}
+			err = server.Live().Get(t.Context(), client.ObjectKeyFromObject(o), o)
+			if own := d.Name == Local().Name; apierrors.IsNotFound(err) == own {
+				t.Errorf("%s: %T is there: %v", name, o, err)
+			}
+		}
+	}
+}
+
+func TestAGuardRefusesTheObjectsOfOtherDriversAndMakesItsOwn(t *testing.T) {
+	server := both(t)
+	for name, pair := range drivers() {
+		c := pair[0].Guard(server.Client())
+		for _, o := range []client.Object{volume(pair[1]), snapshot(pair[1])} {
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); !errors.Is(err, ErrForeign) || apierrors.IsNotFound(err) {
+				t.Errorf("%s: the other one's %T: %v", name, o, err)
+			}
+		}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(volume(pair[0])), &v1alpha1.Volume{}); err != nil {
+			t.Errorf("%s: its volume: %v", name, err)
+		}
+		listed(t, name, c, pair[0])
+		made := volume(pair[0])
+		made.Name += "-2"
+		if err := pair[0].Guard(lagging.New(t).Client()).Create(t.Context(), made); err != nil || !pair[0].Owns(made) {
+			t.Errorf("%s made a volume of %s: %v", name, made.DriverName(), err)
 		}
 	}
 }

@@ -25,6 +25,23 @@ func (d Driver) View(c client.Client) client.Client { return view{Client: c, dri
 // fails with ErrForeign for those of other drivers, since what it reads may decide about data.
 func (d Driver) Live(r client.Reader) client.Reader { return live{Reader: r, driver: d} }
 
+// Guard returns a client that fails with ErrForeign for the Volumes and Snapshots of other
+// drivers that it is asked for, and lists the driver's. It is for a command that acts on an
+// object which a person names. Those that it creates become the driver's.
+func (d Driver) Guard(c client.Client) client.Client {
+	return guard{view: view{Client: c, driver: d}, live: live{Reader: c, driver: d}}
+}
+
+type guard struct {
+	view
+	live live
+}
+
+// Get implements client.Reader.
+func (g guard) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	return g.live.Get(ctx, key, o, options...)
+}
+
 type view struct {
 	client.Client
 	driver Driver
@@ -48,10 +65,21 @@ func (v view) List(ctx context.Context, list client.ObjectList, options ...clien
 	return err
 }
 
-// Create implements client.Writer.
+// Create implements client.Writer. An API server whose definitions are older drops the name of
+// the driver, and the object would be the local driver's: it is deleted, and the call fails.
 func (v view) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
 	v.driver.sign(o)
-	return v.Client.Create(ctx, o, options...)
+	if err := v.Client.Create(ctx, o, options...); err != nil {
+		return err
+	}
+	of, ok := o.(Object)
+	if !ok || v.driver.Owns(of) {
+		return nil
+	}
+	uid, version := o.GetUID(), o.GetResourceVersion()
+	err := v.Client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	return errors.Join(fmt.Errorf("%w: %s was made for driver %s, and the API server keeps it as driver %s's: update the CustomResourceDefinitions",
+		ErrForeign, o.GetName(), v.driver.Name, of.DriverName()), client.IgnoreNotFound(err))
 }
 
 type live struct {

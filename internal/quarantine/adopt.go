@@ -46,6 +46,7 @@ func Adopt(ctx context.Context, c client.Client, a Adoption) (Adopted, error) {
 	if !v1alpha1.IsVolumeName(a.Name) {
 		return Adopted{}, refuse("%s is the name of no volume", a.Name)
 	}
+	c = served.Guard(c)
 	pv, err := exportedBy(ctx, c, a.Name)
 	if err != nil {
 		return Adopted{}, err
@@ -105,7 +106,7 @@ func present(ctx context.Context, c client.Reader, a Adoption) (*v1alpha1.Volume
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading Volume %s: %w", a.Name, err)
+		return nil, unread("reading Volume "+a.Name, err)
 	}
 	if superseded(v, a.Node) {
 		return v, nil

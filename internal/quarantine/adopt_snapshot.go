@@ -24,13 +24,14 @@ func AdoptSnapshot(ctx context.Context, c client.Client, a SnapshotAdoption) (*v
 	if !v1alpha1.IsSnapshotName(a.Name) {
 		return nil, false, refuse("%s is the name of no snapshot", a.Name)
 	}
+	c = served.Guard(c)
 	s := &v1alpha1.Snapshot{}
 	err := c.Get(ctx, client.ObjectKey{Name: a.Name}, s)
 	switch {
 	case err == nil:
 		return s, false, placed("Snapshot", s, s.Spec.Replicas, a.Node)
 	case !apierrors.IsNotFound(err):
-		return nil, false, fmt.Errorf("reading Snapshot %s: %w", a.Name, err)
+		return nil, false, unread("reading Snapshot "+a.Name, err)
 	}
 	if s, err = a.snapshot(ctx, c); err != nil {
 		return nil, false, err
@@ -70,16 +71,15 @@ func (a SnapshotAdoption) snapshot(ctx context.Context, c client.Reader) (*v1alp
 }
 
 func (a SnapshotAdoption) poolClass(ctx context.Context, c client.Reader, pool v1alpha1.Pool, volume string) (string, error) {
-	if a.PoolClass != "" {
-		return a.PoolClass, nil
-	}
 	v := &v1alpha1.Volume{}
 	err := c.Get(ctx, client.ObjectKey{Name: volume}, v)
 	switch {
+	case client.IgnoreNotFound(err) != nil: // also if the volume, and with it the data, is another driver's
+		return "", unread("reading the snapshot's Volume "+volume, err)
+	case a.PoolClass != "":
+		return a.PoolClass, nil
 	case err == nil:
 		return v.Spec.PoolClass, nil
-	case !apierrors.IsNotFound(err):
-		return "", fmt.Errorf("reading the snapshot's Volume %s: %w", volume, err)
 	}
 	return onlyClass(pool)
 }

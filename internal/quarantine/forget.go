@@ -28,6 +28,15 @@ var (
 // served is the driver of the data in pools, which this package is about.
 var served = driver.Local()
 
+// unread words an error of a read that decides about data. That an object is another driver's is
+// a refusal.
+func unread(doing string, err error) error {
+	if errors.Is(err, driver.ErrForeign) {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
 }
@@ -36,6 +45,7 @@ func refuse(format string, args ...any) error {
 // object is being deleted. Its errors wrap ErrRefused if there is none, or more than one of the
 // name.
 func Lookup(ctx context.Context, c client.Reader, node, name string) (Orphan, error) {
+	c = served.Live(c)
 	n, err := storageNode(ctx, c, node)
 	if err != nil {
 		return Orphan{}, err
@@ -72,6 +82,7 @@ func lookup(n *v1alpha1.StorageNode, name string) (Orphan, error) {
 // that has an object, or a PersistentVolume. For data that is lost with its pool it lets
 // the object go that is being deleted. A repeated call renews the entry in spec.forget.
 func Forget(ctx context.Context, c client.Client, node, name string, now time.Time) (Orphan, error) {
+	c = served.Guard(c)
 	var o Orphan
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		n, err := storageNode(ctx, c, node)
@@ -135,7 +146,7 @@ func forgettable(ctx context.Context, c client.Reader, o Orphan) error {
 	case err == nil:
 		return refuse("there is an object %s again: delete that, and its data goes with it", o.Name)
 	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("looking for the object of the data: %w", err)
+		return unread("looking for the object of the data", err)
 	}
 	if v1alpha1.IsSnapshotName(o.Name) {
 		content, err := contentOf(ctx, c, o.Name)
@@ -166,6 +177,8 @@ func unheeded(ctx context.Context, c client.Reader, n *v1alpha1.StorageNode, but
 		}
 		lost, err := waitingFor(ctx, c, n.Name, f.Name, ErrRefused)
 		switch {
+		case errors.Is(err, driver.ErrForeign): // for another command to say
+			open = append(open, f)
 		case errors.Is(err, ErrRefused): // no object waits
 		case err != nil:
 			return nil, err

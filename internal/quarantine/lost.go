@@ -2,7 +2,6 @@ package quarantine
 
 import (
 	"context"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,7 +23,7 @@ func waitingFor(ctx context.Context, c client.Reader, node, name string, refused
 		return Orphan{}, refused
 	}
 	if err != nil {
-		return Orphan{}, fmt.Errorf("looking for the object of the data: %w", err)
+		return Orphan{}, unread("looking for the object of the data", err)
 	}
 	o := Orphan{Node: node, Name: name, Missing: MissingData, Reason: v1alpha1.ReasonPoolMissing, Since: object.GetDeletionTimestamp()}
 	waits := false
