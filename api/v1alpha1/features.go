@@ -24,11 +24,15 @@ const (
 	// FeatureDatasets: the agent makes a Volume of filesystem zfs as a dataset. An agent
 	// without this feature makes a block device, and cannot mount it.
 	FeatureDatasets = "Datasets"
+
+	// FeatureDrivers: the agent leaves Volumes and Snapshots of other drivers alone, and their
+	// data. An agent without this feature takes every Volume for one of the local driver.
+	FeatureDrivers = "Drivers"
 )
 
 // AllFeatures returns the features of an agent of this version.
 func AllFeatures() []string {
-	return []string{FeatureCopies, FeatureCopiesThick, FeatureMkfsOptions, FeatureAdoptedSnapshots, FeatureDatasets}
+	return []string{FeatureCopies, FeatureCopiesThick, FeatureMkfsOptions, FeatureAdoptedSnapshots, FeatureDatasets, FeatureDrivers}
 }
 
 // Ability says for people what an agent with a feature does; empty for a feature that no caller
@@ -43,6 +47,8 @@ func Ability(feature string) string {
 		return "makes filesystems with options of mkfs"
 	case FeatureDatasets:
 		return "makes filesystems of ZFS"
+	case FeatureDrivers:
+		return "leaves the volumes of other drivers alone"
 	default:
 		return ""
 	}

@@ -23,7 +23,7 @@ func (f *feeder) forgetVolume(v *v1alpha1.Volume) {
 func (f *feeder) observeClaim(c *corev1.PersistentVolumeClaim) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	name, key := storageClassOf(c), claimKey(c)
+	name, key := StorageClassOf(c), claimKey(c)
 	if name != "" {
 		f.dropUnbound("", key) // a claim without a class may be given the default one
 	}
@@ -41,7 +41,7 @@ func (f *feeder) observeClaim(c *corev1.PersistentVolumeClaim) {
 // charge observes a claim by the present state of its class. The ledger does not
 // charge a claim of another driver, or of a class that does not exist yet.
 func (f *feeder) charge(c *corev1.PersistentVolumeClaim) {
-	class := f.classes[storageClassOf(c)]
+	class := f.classes[StorageClassOf(c)]
 	if class == nil {
 		return
 	}
@@ -56,7 +56,7 @@ func (f *feeder) charge(c *corev1.PersistentVolumeClaim) {
 func (f *feeder) forgetClaim(c *corev1.PersistentVolumeClaim) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.dropUnbound(storageClassOf(c), claimKey(c))
+	f.dropUnbound(StorageClassOf(c), claimKey(c))
 	f.book.change(func(l *ledger.Ledger) { l.ObserveClaimGone(string(c.UID)) })
 }
 
@@ -93,8 +93,8 @@ func (f *feeder) forgetPod(p *corev1.Pod) {
 
 func claimKey(c *corev1.PersistentVolumeClaim) string { return c.Namespace + "/" + c.Name }
 
-// storageClassOf returns the class that a claim names.
-func storageClassOf(c *corev1.PersistentVolumeClaim) string {
+// StorageClassOf returns the StorageClass that a claim names, empty if it names none.
+func StorageClassOf(c *corev1.PersistentVolumeClaim) string {
 	if name, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return name
 	}

@@ -173,7 +173,7 @@ func (r Reader) claimOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) 
 	if c.claim.Spec.VolumeName != "" {
 		return c, r.bound(ctx, &c)
 	}
-	if err = r.unbound(ctx, storageClassOf(c.claim), &c); c.ours && err == nil {
+	if err = r.unbound(ctx, StorageClassOf(c.claim), &c); c.ours && err == nil {
 		err = r.source(ctx, pod, &c)
 	}
 	return c, err

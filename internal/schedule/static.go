@@ -46,7 +46,7 @@ func FindStatic(ctx context.Context, from Statics, wanted []Wanted) (Static, err
 		if wanted[i].Claim == nil {
 			continue
 		}
-		class := storageClassOf(wanted[i].Claim)
+		class := StorageClassOf(wanted[i].Claim)
 		if _, known := s.available[class]; known {
 			continue
 		}
@@ -97,7 +97,7 @@ func unmatched(wanted []Wanted, available map[string][]*corev1.PersistentVolume,
 	})
 	chosen, served := map[string]*corev1.PersistentVolume{}, map[*corev1.PersistentVolumeClaim]bool{}
 	for _, w := range bySize {
-		pv, err := kubevolume.FindMatchingVolume(w.Claim, available[storageClassOf(w.Claim)], node, chosen, true, true)
+		pv, err := kubevolume.FindMatchingVolume(w.Claim, available[StorageClassOf(w.Claim)], node, chosen, true, true)
 		if err != nil {
 			return nil, fmt.Errorf("matching claim %s: %w", w.Claim.Name, err)
 		}

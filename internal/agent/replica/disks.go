@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/entries"
 	"berth.dev/berth/internal/decide/replica"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
@@ -48,6 +51,9 @@ func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.Poo
 		return provision.Volume{}, fmt.Errorf("%w: PoolClass %s does not select pool %s", entries.ErrWrongPool, c.Name, wish.Pool)
 	}
 	source := replica.SourceOf(v)
+	if err := w.served(ctx, source); err != nil {
+		return provision.Volume{}, err
+	}
 	r := poolclass.Request(c, pool)
 	r.ID, r.Size, r.Labels, r.Source = v.Name, v.Spec.Capacity.Value(), labelsOf(v), source
 	r.Tree = provision.ByItself(string(v.Spec.FSType))
@@ -56,6 +62,25 @@ func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.Poo
 		return next, fmt.Errorf("%w: %w", entries.ErrNoSource, err)
 	}
 	return next, err
+}
+
+// served refuses a source of another driver: only that driver knows which of its data counts. A
+// source without an object is no other driver's as far as anyone can tell.
+func (w *Worker) served(ctx context.Context, source provision.Source) error {
+	var err error
+	switch {
+	case source.Snapshot != "":
+		_, err = w.Snapshot(ctx, source.Snapshot)
+	case source.Volume != "":
+		_, err = w.Live(ctx, source.Volume)
+	}
+	switch {
+	case errors.Is(err, driver.ErrForeign):
+		return fmt.Errorf("%w: %w", provision.ErrInvalid, err)
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading the source of the copy, %s%s: %w", source.Snapshot, source.Volume, err)
+	}
+	return nil
 }
 
 // Delete implements worker.Access: it deletes a volume that no pod can see. The provisioner refuses

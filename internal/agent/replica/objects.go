@@ -16,6 +16,12 @@ type Cluster struct {
 
 var _ Objects = Cluster{}
 
+// Snapshot implements Objects.
+func (c Cluster) Snapshot(ctx context.Context, name string) (*v1alpha1.Snapshot, error) {
+	s := &v1alpha1.Snapshot{}
+	return s, c.Read(ctx, name, s)
+}
+
 // Report implements Objects.
 func (c Cluster) Report(ctx context.Context, v *v1alpha1.Volume, e *v1alpha1.ReplicaStatus) error {
 	return c.Apply(ctx, apply.Volume(v.Name).

@@ -2,12 +2,14 @@ package replica
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
 var volumes = v1alpha1.Resource("volumes")
@@ -20,8 +22,10 @@ type server struct {
 	live    map[string]*v1alpha1.Volume
 	watched map[string]*v1alpha1.Volume
 	classes map[string]*v1alpha1.PoolClass
-	version int
-	reports int
+	// snapshots that exist; of others nothing is known.
+	snapshots map[string]*v1alpha1.Snapshot
+	version   int
+	reports   int
 	// fail, if set, is called before and after each request.
 	fail func(effect string) error
 }
@@ -98,7 +102,25 @@ func (s *server) Live(_ context.Context, name string) (*v1alpha1.Volume, error) 
 	if err := s.asked("before live read"); err != nil {
 		return nil, err
 	}
-	return s.read(s.live, name)
+	v, err := s.read(s.live, name)
+	if err == nil && !driver.Local().Owns(v) {
+		return nil, fmt.Errorf("%w: %s", driver.ErrForeign, name)
+	}
+	return v, err
+}
+
+func (s *server) Snapshot(_ context.Context, name string) (*v1alpha1.Snapshot, error) {
+	if err := s.asked("before snapshot read"); err != nil {
+		return nil, err
+	}
+	switch o := s.snapshots[name]; {
+	case o == nil:
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("snapshots"), name)
+	case !driver.Local().Owns(o):
+		return nil, fmt.Errorf("%w: %s", driver.ErrForeign, name)
+	default:
+		return o, nil
+	}
 }
 
 func (s *server) read(from map[string]*v1alpha1.Volume, name string) (*v1alpha1.Volume, error) {

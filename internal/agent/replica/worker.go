@@ -12,7 +12,11 @@ import (
 )
 
 // Objects is the API server as this package uses it.
-type Objects = worker.Objects[*v1alpha1.Volume, v1alpha1.ReplicaStatus]
+type Objects interface {
+	worker.Objects[*v1alpha1.Volume, v1alpha1.ReplicaStatus]
+	// Snapshot reads a snapshot from the API server.
+	Snapshot(ctx context.Context, name string) (*v1alpha1.Snapshot, error)
+}
 
 // Worker brings the replicas of one node to the state that their Volumes want.
 type Worker struct {

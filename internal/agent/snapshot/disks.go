@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/entries"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
@@ -34,6 +36,9 @@ func (w *Worker) Make(ctx context.Context, s *v1alpha1.Snapshot, _ decide.Verb, 
 	defer unlock()
 	bounded, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
+	if err := w.served(bounded, s); err != nil {
+		return nil, err
+	}
 	if err := w.check(bounded, s, class); err != nil {
 		return nil, w.worded(ctx, s, err)
 	}
@@ -42,6 +47,19 @@ func (w *Worker) Make(ctx context.Context, s *v1alpha1.Snapshot, _ decide.Verb, 
 		return nil, w.worded(ctx, s, err)
 	}
 	return &taken, nil
+}
+
+// served refuses the volume of another driver: only that driver knows who writes to it. A volume
+// without an object is no other driver's as far as anyone can tell.
+func (w *Worker) served(ctx context.Context, s *v1alpha1.Snapshot) error {
+	_, err := w.Volume(ctx, s.Spec.Volume)
+	switch {
+	case errors.Is(err, driver.ErrForeign):
+		return fmt.Errorf("%w: %w", provision.ErrInvalid, err)
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading volume %s before a snapshot of it: %w", s.Spec.Volume, err)
+	}
+	return nil
 }
 
 // check returns an error if the volume is not as the snapshot says. A user who may write

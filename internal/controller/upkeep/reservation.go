@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -21,7 +22,7 @@ import (
 // Reservations deletes the Volumes that a scheduler made for a pod which then was not
 // scheduled: at once if their claim is gone, after a delay if no node is selected for
 // it. A reservation stays if its claim has a selected node: a provisioner is, or will
-// be, at work. A reservation of which a node has found data loses its mark: that data
+// be, at work, unless the claim's class is another driver's by now. A reservation of which a node has found data loses its mark: that data
 // may be older than the reservation, and is no part of it.
 type Reservations struct {
 	// Driver whose PersistentVolumes count.
@@ -93,13 +94,37 @@ func (r *Reservations) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 func (r *Reservations) wanted(ctx context.Context, v *v1alpha1.Volume, claim *corev1.PersistentVolumeClaim) (bool, error) {
 	if claim != nil {
 		if claim.Spec.VolumeName == "" && claim.Annotations[schedule.SelectedNode] != "" {
-			return true, nil
+			if provisions, err := r.provisions(ctx, claim); provisions || err != nil {
+				return true, err
+			}
 		}
 		if owned, err := owns(ctx, r.Driver, claim, v, r.Live); owned || err != nil {
 			return true, err
 		}
 	}
 	return exported(ctx, v, r.Live)
+}
+
+// provisions says whether the driver's provisioner may be at work for a claim that has a node. It
+// is not if a class of another driver has taken the place of the claim's: the volume that is made
+// for the claim has the reservation's name, and waits until that is gone. A class that is not there
+// says nothing, since the provisioner may have begun before.
+func (r *Reservations) provisions(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	name := schedule.StorageClassOf(claim)
+	if name == "" {
+		return true, nil
+	}
+	for _, reader := range []client.Reader{r.Client, r.Live} { // the cache alone must not lead to a deletion
+		class := &storagev1.StorageClass{}
+		err := reader.Get(ctx, types.NamespacedName{Name: name}, class)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && r.Driver.Provisions(class):
+			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("reading StorageClass %s of claim %s/%s: %w", name, claim.Namespace, claim.Name, err)
+		}
+	}
+	return false, nil
 }
 
 // left is how much longer the reservation may be idle. Every write of the Volume counts as use.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -73,6 +74,27 @@ func (d *tidying) gone() bool {
 	return apierrors.IsNotFound(d.Client.Get(context.WithoutCancel(d.t.Context()), client.ObjectKey{Name: "pvc-u"}, &v1alpha1.Volume{}))
 }
 
+// choosing is a claim of class fast that names its node.
+func choosing() *corev1.PersistentVolumeClaim {
+	return claimed(func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.StorageClassName, c.Annotations = new("fast"), map[string]string{schedule.SelectedNode: "n"}
+	})
+}
+
+// provisionedBy is StorageClass fast of a driver.
+func provisionedBy(driver string) *storagev1.StorageClass {
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: driver}
+}
+
+func TestADeletionIsNotDecidedByAnOldClass(t *testing.T) {
+	d := newTidying(t, reserved(), provisionedBy(foreign().Name), choosing())
+	d.Live = lagging.New(t, reserved(), provisionedBy(v1alpha1.LocalDriverName), choosing()).Live()
+	d.look(time.Minute)
+	if d.look(0); d.gone() {
+		t.Error("it went by what the cache showed of the class")
+	}
+}
+
 func TestWhichReservationsGo(t *testing.T) {
 	public, anyones, byName := reserved(), reserved(), reserved()
 	public.Annotations, anyones.Spec.ClaimRef, byName.Spec.ClaimRef.UID = nil, nil, ""
@@ -92,6 +114,12 @@ func TestWhichReservationsGo(t *testing.T) {
 			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) {
 				c.Annotations = map[string]string{schedule.SelectedNode: "n"}
 			})}, "never"},
+		"the claim's class has become another driver's": {
+			[]client.Object{reserved(), provisionedBy(foreign().Name), choosing()}, "after the delay"},
+		"the claim's class has become another driver's, and a PersistentVolume refers to the reservation": {
+			[]client.Object{reserved(), provisionedBy(foreign().Name), choosing(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u"}}}, "never"},
+		"the claim's class is the driver's": {[]client.Object{reserved(), provisionedBy(v1alpha1.LocalDriverName), choosing()}, "never"},
+		"the claim's class is gone":         {[]client.Object{reserved(), choosing()}, "never"},
 		"the claim is bound to the reservation": {
 			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-u" })}, "never"},
 		"the claim is bound to the reservation by another PersistentVolume": {
