@@ -131,11 +131,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	return pinger.Close()
 }
 
-// staging returns the use cases of the node service. All volumes of the driver have one copy.
+// owner of the volumes: all volumes of the driver have one copy.
+func (a *Agent) owner() staging.Owner { return staging.OneCopy{Locks: a.locks} }
+
+// staging returns the use cases of the node service.
 func (a *Agent) staging() *staging.Service {
 	return staging.New(staging.Config{
 		Node: a.options.Node, KubeletDir: a.options.KubeletDir, Disks: a.disks, Wishes: a.wishes,
-		Mounts: a.options.Mounts, Locks: a.locks, Owner: staging.OneCopy{Locks: a.locks},
+		Mounts: a.options.Mounts, Locks: a.locks, Owner: a.owner(),
 	})
 }
 

@@ -40,7 +40,7 @@ func (f runnable) Start(ctx context.Context) error { return f(ctx) }
 
 // addReplicas adds the replica worker, its formatter and its sweeper.
 func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
-	formatter := replica.NewFormatter(a.disks, a.locks)
+	formatter := replica.NewFormatter(a.disks, a.owner())
 	own := a.options.Driver.View(m.GetClient())
 	replicas := &replica.Worker{
 		Base:        a.base(m, poke, a.observer.MayHaveVolume, a.orphans),

@@ -12,6 +12,7 @@ import (
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
+	"berth.dev/berth/internal/publish/staging"
 )
 
 var errBroken = errors.New("something is broken")
@@ -152,7 +153,7 @@ func TestAFilesystemIsMadeUntilItIsThereOrCannotBe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				locks := &keyed.Locks[string]{}
-				f := NewFormatter(&test.maker, locks)
+				f := NewFormatter(&test.maker, staging.OneCopy{Locks: locks})
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- f.Start(ctx) }()
@@ -185,9 +186,21 @@ func TestAFilesystemIsMadeUntilItIsThereOrCannotBe(t *testing.T) {
 	}
 }
 
+// elsewhere is the owner of volumes that are taken before they are written.
+type elsewhere struct{}
+
+func (elsewhere) Prepare(context.Context, string, func(context.Context) error) error { return nil }
+
+func TestNoFilesystemIsMadeBeforeAVolumeIsTakenIfItsOwnerSaysSo(t *testing.T) {
+	m := &maker{}
+	if err := NewFormatter(m, elsewhere{}).format(t.Context(), provision.FormatRequest{ID: id}); err != nil || len(m.made) != 0 {
+		t.Errorf("got %v, made %v", err, m.made)
+	}
+}
+
 func TestAFilesystemThatCannotBeLockedIsNotMade(t *testing.T) {
 	m := &maker{}
-	if err := NewFormatter(m, taken{}).format(t.Context(), provision.FormatRequest{ID: id}); !errors.Is(err, errBroken) || len(m.made) != 0 {
+	if err := NewFormatter(m, staging.OneCopy{Locks: taken{}}).format(t.Context(), provision.FormatRequest{ID: id}); !errors.Is(err, errBroken) || len(m.made) != 0 {
 		t.Errorf("got %v, made %v", err, m.made)
 	}
 }
@@ -255,7 +268,7 @@ func TestAVolumeBearsTheNamesOfItsClaim(t *testing.T) {
 func TestAFaultThatIsOverIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &maker{fails: 3, as: errBroken}
-		f := NewFormatter(m, &keyed.Locks[string]{})
+		f := NewFormatter(m, staging.OneCopy{Locks: &keyed.Locks[string]{}})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- f.Start(ctx) }()

@@ -18,14 +18,21 @@ import (
 // rely on it: it takes the same lock and asks for the filesystem again.
 type Formatter struct {
 	provisioner provision.Provisioner
-	locks       worker.Locks
+	owner       Owner
 	queue       workqueue.TypedRateLimitingInterface[provision.FormatRequest]
 }
 
+// Owner says whether a filesystem may be made before a node takes the volume, and calls step under
+// the volume's lock if so. It is the Owner of package staging: else a volume that another node uses
+// could be written here.
+type Owner interface {
+	Prepare(ctx context.Context, id string, step func(ctx context.Context) error) error
+}
+
 // NewFormatter returns a formatter that works once Start is called.
-func NewFormatter(p provision.Provisioner, locks worker.Locks) *Formatter {
+func NewFormatter(p provision.Provisioner, owner Owner) *Formatter {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[provision.FormatRequest](time.Second, 5*time.Minute)
-	return &Formatter{provisioner: p, locks: locks, queue: workqueue.NewTypedRateLimitingQueue(limiter)}
+	return &Formatter{provisioner: p, owner: owner, queue: workqueue.NewTypedRateLimitingQueue(limiter)}
 }
 
 // Enqueue asks for a filesystem. It never blocks.
@@ -68,11 +75,8 @@ func (f *Formatter) next(ctx context.Context) bool {
 func (f *Formatter) format(ctx context.Context, item provision.FormatRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
-	unlock, err := f.locks.Lock(ctx, item.ID)
-	if err != nil {
+	return f.owner.Prepare(ctx, item.ID, func(ctx context.Context) error {
+		_, err := f.provisioner.Format(ctx, item)
 		return err
-	}
-	defer unlock()
-	_, err = f.provisioner.Format(ctx, item)
-	return err
+	})
 }

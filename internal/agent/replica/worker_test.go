@@ -7,6 +7,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/publish/staging"
 )
 
 func TestAVolumeIsCarvedReportedOnceAndThenFormatted(t *testing.T) {
@@ -207,7 +208,7 @@ func TestAPublishedRawBlockVolumeIsInUseAlthoughNoProcessHasItOpen(t *testing.T)
 
 func TestTheFormatterMakesTheFilesystemAndSurvivesADeletedVolume(t *testing.T) {
 	n := newNode(volume())
-	f := NewFormatter(n.worker.Provisioner, n.worker.Locks)
+	f := NewFormatter(n.worker.Provisioner, staging.OneCopy{Locks: n.worker.Locks})
 	if err := f.format(t.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Ext4}); err == nil {
 		t.Error("a volume that does not exist was formatted")
 	}

@@ -14,9 +14,10 @@
 //   - A raw block volume is recorded as given to a pod before a pod has it.
 //   - A call with a path outside the kubelet's directory does nothing and fails.
 //   - An Owner encloses the use of a volume: it takes the volume before the first look at the
-//     device, and gives it up after the last unmount. Volumes with one copy have nothing to take.
+//     device, checks that it is taken in one step with each bind, and gives it up after the last
+//     unmount. Volumes with one copy have nothing to take.
 //   - A volume has one call at a time: a second one is refused at once, and none
-//     waits for another volume. Stage, Unstage and Expand also take the lock that they
-//     share with the replica worker, because they must not meet a Format, an
-//     Expand or a Delete; Publish, Unpublish and Stats do not wait for it.
+//     waits for another volume. While the Owner fetches data no call is under way yet. Stage,
+//     Unstage and Expand also take the lock that they share with the replica worker, because they
+//     must not meet a Format, an Expand or a Delete; Publish, Unpublish and Stats do not wait for it.
 package staging

@@ -10,18 +10,26 @@ import (
 // at a volume and its last unmount. All calls are idempotent, and a call after a crash goes on
 // where the earlier one ended.
 //
-// The service calls an Owner with the call for the volume admitted and without the lock of the
-// replica worker. The Owner takes that lock for each of its own steps and for the step that the
-// service hands it, so that no other step comes between the last check and the mount. An Owner
-// that first has to fetch data does so without the lock.
+// The service calls an Owner without the lock of the replica worker. The Owner takes that lock for
+// each of its own steps and for the step that the service hands it, so that no other step comes
+// between the last check and the mount, or the bind. All calls but Fetch and Prepare come one at a
+// time for a volume.
 type Owner interface {
+	// Prepare calls step, which makes a filesystem on a volume that is blank, if that may come
+	// before any node takes the volume. Otherwise it does nothing: use does the same.
+	Prepare(ctx context.Context, id string, step func(ctx context.Context) error) error
+	// Fetch brings the data that a volume lacks on this node, and may take long. Other calls for
+	// the volume come meanwhile: a pod may be ended. That Fetch has ended is no promise to Take.
+	Fetch(ctx context.Context, id string) error
 	// Take makes the node the user of a volume, and calls use while it is: use looks at the
 	// device for the first time, and mounts. A raw block volume is looked at only, and its
-	// device is given to pods afterwards. The errors of Take and of use reach the kubelet.
+	// device is given to pods afterwards. The errors of Take and of use reach the kubelet. If
+	// the node lacks data, Take fails at once and the kubelet tries again.
 	Take(ctx context.Context, id string, use func(ctx context.Context) error) error
-	// Holds returns nil if the node has taken the volume and not given it since. It asks
-	// nothing beyond the node: pods start and stop while the API server is away.
-	Holds(ctx context.Context, id string) error
+	// Holds calls use, which gives the volume to a pod, if the node has taken the volume and
+	// not given it since: the check and the use are one step. It asks nothing beyond the node:
+	// pods start and stop while the API server is away.
+	Holds(ctx context.Context, id string, use func(ctx context.Context) error) error
 	// Give takes a volume off the node, and then gives it up, unless it is mounted still.
 	Give(ctx context.Context, id string, off Off) error
 }
@@ -41,13 +49,24 @@ type OneCopy struct{ Locks Locks }
 
 var _ Owner = OneCopy{}
 
+// Prepare implements Owner.
+func (o OneCopy) Prepare(ctx context.Context, id string, step func(ctx context.Context) error) error {
+	return alone(ctx, o.Locks, id, step)
+}
+
+// Fetch implements Owner.
+func (OneCopy) Fetch(context.Context, string) error { return nil }
+
 // Take implements Owner.
 func (o OneCopy) Take(ctx context.Context, id string, use func(ctx context.Context) error) error {
 	return alone(ctx, o.Locks, id, use)
 }
 
-// Holds implements Owner.
-func (OneCopy) Holds(context.Context, string) error { return nil }
+// Holds implements Owner. It takes no lock: nothing can come between, and a pod does not wait for a
+// step of the replica worker.
+func (OneCopy) Holds(ctx context.Context, _ string, use func(ctx context.Context) error) error {
+	return use(ctx)
+}
 
 // Give implements Owner. It does not ask what is left: a volume whose device is lost must come
 // off as well.

@@ -25,6 +25,8 @@ type register struct {
 	refuses error
 	// log has the operations on the volume, and those of the register.
 	log []string
+	// fetching, if set, is called while data is fetched.
+	fetching func(ctx context.Context) error
 	// dies is the number of the operation that the process does not survive; 0 for none.
 	dies int
 }
@@ -74,11 +76,22 @@ func (r *register) Take(ctx context.Context, id string, use func(context.Context
 	return alone(ctx, r.node.locks, id, use)
 }
 
-func (r *register) Holds(context.Context, string) error {
-	if !r.taken {
-		return errElsewhere
+func (r *register) Prepare(context.Context, string, func(context.Context) error) error { return nil }
+
+func (r *register) Fetch(ctx context.Context, _ string) error {
+	if r.fetching == nil {
+		return nil
 	}
-	return nil
+	return r.fetching(ctx)
+}
+
+func (r *register) Holds(ctx context.Context, id string, use func(context.Context) error) error {
+	return alone(ctx, r.node.locks, id, func(ctx context.Context) error {
+		if !r.taken {
+			return errElsewhere
+		}
+		return use(ctx)
+	})
 }
 
 func (r *register) Give(ctx context.Context, _ string, off Off) error {
@@ -195,6 +208,64 @@ func TestAVolumeThatWasGivenUpIsNotPublished(t *testing.T) {
 	}
 	if err := n.Publish(t.Context(), n.publication(id, "pod1")); !errors.Is(err, errElsewhere) || len(r.mounts()) > 0 {
 		t.Errorf("published: %v, mounted at %v", err, r.mounts())
+	}
+}
+
+// Another step of the owner, as one that takes the volume away, comes before the check or after the
+// bind.
+func TestAVolumeIsGivenToAPodInOneStepWithTheCheckThatItIsTaken(t *testing.T) {
+	n, r := registered(t, "ext4")
+	n.stage(t, id)
+	looked := false
+	n.seen = func(operation string) error {
+		if operation == "get" {
+			looked = true
+			ctx, stop := context.WithCancel(t.Context())
+			stop()
+			if _, err := n.locks.Lock(ctx, id); err == nil {
+				t.Error("the volume is not locked between the check and the bind")
+			}
+		}
+		return r.note(operation)
+	}
+	n.publish(t, id, "pod1")
+	if !looked {
+		t.Error("the volume was not looked at")
+	}
+}
+
+func TestAPodEndsWhileDataOfItsVolumeIsFetched(t *testing.T) {
+	n, r := registered(t, "ext4")
+	n.stage(t, id)
+	n.publish(t, id, "pod1")
+	fetched := false
+	r.fetching = func(ctx context.Context) error {
+		fetched = true
+		if err := n.Unpublish(ctx, id, n.path("pod1")); err != nil {
+			t.Errorf("unpublished meanwhile: %v", err)
+		}
+		return n.Unstage(ctx, id, n.path("stage-"+id))
+	}
+	n.stage(t, id)
+	if !fetched || !r.taken {
+		t.Errorf("fetched %v, taken %v", fetched, r.taken)
+	}
+}
+
+func TestAVolumeWhoseDataCannotBeFetchedIsNotTaken(t *testing.T) {
+	n, r := registered(t, "ext4")
+	r.fetching = func(context.Context) error { return errElsewhere }
+	if err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage-" + id)}); !errors.Is(err, errElsewhere) {
+		t.Errorf("staged: %v", err)
+	}
+	r.logged()
+}
+
+func TestNothingIsFetchedForAPathOutsideTheKubeletsDirectory(t *testing.T) {
+	n, r := registered(t, "ext4")
+	r.fetching = func(context.Context) error { t.Error("it is fetched"); return nil }
+	if err := n.Stage(t.Context(), StageRequest{ID: id, Path: "/etc"}); err == nil {
+		t.Error("it was staged")
 	}
 }
 

@@ -35,9 +35,11 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) error {
 		return err
 	}
 	defer end()
-	if err := s.owner.Holds(ctx, r.ID); err != nil {
-		return err
-	}
+	return s.owner.Holds(ctx, r.ID, func(ctx context.Context) error { return s.give(ctx, r) })
+}
+
+// give gives a volume that the node has taken to a pod.
+func (s *Service) give(ctx context.Context, r PublishRequest) error {
 	record, err := s.intended(ctx, r.ID)
 	if err != nil {
 		return err

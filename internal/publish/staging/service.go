@@ -72,19 +72,27 @@ func New(c Config) *Service {
 
 // begin admits one call at a time for a volume, and checks the paths of the call.
 func (s *Service) begin(id string, paths ...string) (end func(), err error) {
-	if err := checkID(id); err != nil {
+	if err := s.check(id, paths...); err != nil {
 		return nil, err
-	}
-	for _, p := range paths {
-		if err := s.dir.Check(p); err != nil {
-			return nil, err
-		}
 	}
 	end, err = s.calls.TryLock(id)
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", id, err)
 	}
 	return end, nil
+}
+
+// check refuses an id that no volume can have, and paths outside the kubelet's directory.
+func (s *Service) check(id string, paths ...string) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	for _, p := range paths {
+		if err := s.dir.Check(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // usable returns the record of a volume that can be used.

@@ -24,8 +24,14 @@ type StageRequest struct {
 }
 
 // Stage takes a volume for this node and mounts it, after making its filesystem if it was never
-// formatted.
+// formatted. While its data is fetched, other calls for the volume are admitted.
 func (s *Service) Stage(ctx context.Context, r StageRequest) error {
+	if err := s.check(r.ID, r.Path); err != nil {
+		return err
+	}
+	if err := s.owner.Fetch(ctx, r.ID); err != nil {
+		return err
+	}
 	end, err := s.begin(r.ID, r.Path)
 	if err != nil {
 		return err
