@@ -72,7 +72,7 @@ func awaitNoProblems(ctx context.Context, c client.Reader, f *checkFlags, out io
 			last = errors.New(strings.Join(problems, "; "))
 			return false, nil
 		}
-		_, err = fmt.Fprintf(out, "%d controllers and %d nodes are ready\n", facts.Controller.Status.ReadyReplicas, len(facts.Nodes))
+		_, err = fmt.Fprintf(out, "%d controllers and %d nodes are ready\n", facts.Controller.Status.ReadyReplicas, facts.Agents.Status.NumberReady)
 		return true, err
 	})
 	if wait.Interrupted(err) {

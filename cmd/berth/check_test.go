@@ -33,6 +33,7 @@ func TestACheckWaitsForTheInstallationAndNamesWhatIsWrong(t *testing.T) {
 			t.Errorf("without agents the error is %v", err)
 		}
 		agents := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "berth-agent"}}
+		agents.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"agent": "yes"}}
 		if err := c.Create(t.Context(), agents); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -15,7 +16,10 @@ import (
 type Facts struct {
 	Controller appsv1.Deployment
 	Agents     appsv1.DaemonSet
-	// Nodes are all StorageNodes: each agent makes one, of its node's name.
+	// Pods of the agents.
+	Pods []corev1.Pod
+	// Nodes are all StorageNodes: each agent makes one, of its node's name. That of a node on
+	// which no agent runs any more stays.
 	Nodes []v1alpha1.StorageNode
 	// Kubelets have the drivers that each node's kubelet knows.
 	Kubelets []storagev1.CSINode
@@ -25,6 +29,11 @@ type Facts struct {
 // installation that works has none.
 func Problems(f Facts) []string {
 	var all []string
+	// The figures of an older generation are those of an installation that was there before.
+	if f.Controller.Status.ObservedGeneration < f.Controller.Generation || f.Agents.Status.ObservedGeneration < f.Agents.Generation {
+		return []string{fmt.Sprintf("Deployment %s or DaemonSet %s has been changed, and its status does not tell of that yet", f.Controller.Name, f.Agents.Name)}
+	}
+	nodes := f.withAgents()
 	if got, want := f.Controller.Status.ReadyReplicas, f.Controller.Status.Replicas; got < want || got == 0 {
 		all = append(all, fmt.Sprintf("%d of %d controllers are ready: see the pods of Deployment %s", got, want, f.Controller.Name))
 	}
@@ -33,15 +42,26 @@ func Problems(f Facts) []string {
 		all = append(all, fmt.Sprintf("no node runs an agent: DaemonSet %s selects none", f.Agents.Name))
 	case got < want:
 		all = append(all, fmt.Sprintf("%d of %d agents are ready: see the pods of DaemonSet %s", got, want, f.Agents.Name))
-	case len(f.Nodes) < int(want):
-		all = append(all, fmt.Sprintf("%d of %d agents have reported a StorageNode", len(f.Nodes), want))
+	case len(nodes) < int(want):
+		all = append(all, fmt.Sprintf("%d of %d agents have reported a StorageNode", len(nodes), want))
 	}
-	for i := range f.Nodes {
-		if problem := problemOf(&f.Nodes[i], f.Kubelets); problem != "" {
+	for i := range nodes {
+		if problem := problemOf(&nodes[i], f.Kubelets); problem != "" {
 			all = append(all, problem)
 		}
 	}
 	return all
+}
+
+// withAgents returns the StorageNodes of the nodes on which agents run.
+func (f Facts) withAgents() []v1alpha1.StorageNode {
+	var nodes []v1alpha1.StorageNode
+	for i := range f.Nodes {
+		if slices.ContainsFunc(f.Pods, func(p corev1.Pod) bool { return p.Spec.NodeName == f.Nodes[i].Name }) {
+			nodes = append(nodes, f.Nodes[i])
+		}
+	}
+	return nodes
 }
 
 // problemOf tells what is wrong with one node, or nothing.

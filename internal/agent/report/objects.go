@@ -135,13 +135,29 @@ func (o *Objects) ApplyStorageNode(ctx context.Context, status v1alpha1.StorageN
 	return *body.UID, nil
 }
 
+// summaryOwner is the field manager of the summary alone. Each StorageNode has one agent.
+const summaryOwner client.FieldOwner = "berth-agent-summary"
+
+// ApplySummary implements Cluster. It is an apply by itself, since an API server whose definition is
+// older refuses a whole apply for a field that it does not know.
+func (o *Objects) ApplySummary(ctx context.Context, s *v1alpha1.StorageNodeSummary) error {
+	ctx, cancel := context.WithTimeout(ctx, orphans.RequestTimeout)
+	defer cancel()
+	status := apply.StorageNodeStatus()
+	if s != nil {
+		status.WithSummary(apply.StorageNodeSummary().WithPools(s.Pools).WithLargestVolume(s.LargestVolume))
+	}
+	if err := o.client.Status().Apply(ctx, apply.StorageNode(o.node).WithStatus(status), summaryOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("writing summary of StorageNode: %w", err)
+	}
+	return nil
+}
+
+// applied leaves out the summary.
 func applied(s v1alpha1.StorageNodeStatus) *apply.StorageNodeStatusApplyConfiguration {
 	status := apply.StorageNodeStatus().WithFeatures(s.Features...)
 	if s.VolumesRevision != "" {
 		status.WithVolumesRevision(s.VolumesRevision)
-	}
-	if s.Summary != nil {
-		status.WithSummary(apply.StorageNodeSummary().WithPools(s.Summary.Pools).WithLargestVolume(s.Summary.LargestVolume))
 	}
 	for _, p := range s.Pools {
 		pool := apply.Pool().WithName(p.Name).WithProvisioner(p.Provisioner).

@@ -32,8 +32,10 @@ type Cluster interface {
 	// StorageNode returns the status as it is; nil if there is no such object.
 	StorageNode(ctx context.Context) (*v1alpha1.StorageNode, error)
 	// ApplyStorageNode writes the status, creating the object if need be, and
-	// returns its UID.
+	// returns its UID. It leaves the summary as it is.
 	ApplyStorageNode(ctx context.Context, status v1alpha1.StorageNodeStatus) (types.UID, error)
+	// ApplySummary writes the summary of the status, which people see in lists; nil removes it.
+	ApplySummary(ctx context.Context, s *v1alpha1.StorageNodeSummary) error
 	// ListCapacities returns the names of this node's capacity objects.
 	ListCapacities(ctx context.Context) ([]string, error)
 	// ApplyCapacity writes one, owned by the StorageNode with that UID.
@@ -63,6 +65,8 @@ type Publisher struct {
 	// Used by Start alone.
 	uid      types.UID
 	status   *v1alpha1.StorageNodeStatus
+	summary  *v1alpha1.StorageNodeSummary // as it was written, or tried, if summed
+	summed   bool
 	capacity map[string]storagev1.CSIStorageCapacity
 	listed   bool
 }
@@ -116,7 +120,7 @@ func (p *Publisher) Start(ctx context.Context) error {
 func (p *Publisher) publish(ctx context.Context) error {
 	select {
 	case <-p.forget:
-		p.status, p.capacity, p.listed = nil, map[string]storagev1.CSIStorageCapacity{}, false
+		p.status, p.summed, p.capacity, p.listed = nil, false, map[string]storagev1.CSIStorageCapacity{}, false
 	default:
 	}
 	facts, err := p.cluster.Facts(ctx)
@@ -128,10 +132,27 @@ func (p *Publisher) publish(ctx context.Context) error {
 	}
 	snapshot := p.latest()
 	// The status first: it creates the StorageNode, which owns the capacities.
-	if err := p.publishStatus(ctx, Describe(facts, snapshot), facts.Owed); err != nil {
+	status := Describe(facts, snapshot)
+	if err := p.publishStatus(ctx, status, facts.Owed); err != nil {
 		return err
 	}
-	return p.publishCapacities(ctx, Capacities(p.Driver, facts, snapshot, p.node, p.namespace))
+	if err := p.publishCapacities(ctx, Capacities(p.Driver, facts, snapshot, p.node, p.namespace)); err != nil {
+		return err
+	}
+	p.publishSummary(ctx, status.Summary)
+	return nil
+}
+
+// publishSummary comes last and fails nothing: no decision rests on the summary, and an API server
+// whose definition is older refuses it. The next one that differs is tried again.
+func (p *Publisher) publishSummary(ctx context.Context, next *v1alpha1.StorageNodeSummary) {
+	if p.summed && equality.Semantic.DeepEqual(p.summary, next) {
+		return
+	}
+	p.summary, p.summed = next, true
+	if err := p.cluster.ApplySummary(ctx, next); err != nil {
+		p.log.Info("the summary of the node could not be written: are the CustomResourceDefinitions older than the agent?", "problem", err.Error())
+	}
 }
 
 func (p *Publisher) publishStatus(ctx context.Context, next v1alpha1.StorageNodeStatus, owed string) error {

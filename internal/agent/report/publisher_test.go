@@ -29,6 +29,9 @@ type cluster struct {
 	capacities map[string]string // name -> capacity
 	writes     map[string][]time.Time
 	err        error
+	// old says that the installed definition has no summary.
+	old     bool
+	summary *v1alpha1.StorageNodeSummary
 }
 
 func (c *cluster) do(what string, f func()) error {
@@ -54,6 +57,13 @@ func (c *cluster) StorageNode(context.Context) (n *v1alpha1.StorageNode, err err
 
 func (c *cluster) ApplyStorageNode(_ context.Context, s v1alpha1.StorageNodeStatus) (types.UID, error) {
 	return "uid", c.do("node", func() { c.node = &v1alpha1.StorageNode{Status: s} })
+}
+
+func (c *cluster) ApplySummary(_ context.Context, s *v1alpha1.StorageNodeSummary) error {
+	if c.old {
+		return errors.New("the definition has no field summary")
+	}
+	return c.do("summary", func() { c.summary = s })
 }
 
 func (c *cluster) ListCapacities(context.Context) (names []string, err error) {
@@ -149,6 +159,36 @@ func TestAChangeIsPublishedWithinASecondAndAtMostOnceASecond(t *testing.T) {
 		}
 		if n := c.count("sc"); n < 7 || n > 9 {
 			t.Errorf("%d writes in eight seconds", n)
+		}
+	})
+}
+
+func TestADefinitionWithoutSummaryHoldsNothingElseUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := publishing(t, func(c *cluster) { c.old = true })
+		if c.capacity() != "10Gi" || c.count("node") != 1 {
+			t.Errorf("capacity %q, %d reports", c.capacity(), c.count("node"))
+		}
+		c.use(func(c *cluster) { c.old, c.pool.Free = false, gib })
+		p.Poke()
+		pass(interval)
+		if c.capacity() != "1Gi" || c.summary == nil {
+			t.Errorf("capacity %q, summary %+v", c.capacity(), c.summary)
+		}
+	})
+}
+
+func TestASummaryIsWrittenOnceAndRemovedWithTheLastPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := publishing(t, nil)
+		p.Poke()
+		pass(interval)
+		if c.summary == nil || c.count("summary") != 1 {
+			t.Errorf("summary %+v, written %d times", c.summary, c.count("summary"))
+		}
+		p.publishSummary(t.Context(), nil)
+		if c.summary != nil {
+			t.Errorf("summary %+v", c.summary)
 		}
 	})
 }
