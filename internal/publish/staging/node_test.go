@@ -48,6 +48,8 @@ type node struct {
 	open bool
 	// copying are the volumes that are not yet copies of their sources.
 	copying map[string]bool
+	// identity, if set, replaces that of each device.
+	identity *provision.Identity
 	// problems of the volumes that have one.
 	problems map[string]string
 	// options of the latest mount of each device, and of mkfs by volume.
@@ -182,7 +184,13 @@ func (d disturbed) Get(ctx context.Context, id string) (provision.Volume, error)
 	if err := d.node.see("get"); err != nil {
 		return provision.Volume{}, err
 	}
+	if err := d.node.fails["get"]; err != nil {
+		return provision.Volume{}, err
+	}
 	v, err := d.Provisioner.Get(ctx, id)
+	if d.node.identity != nil {
+		v.Content.Identity = *d.node.identity
+	}
 	v.Copying, v.Problem = d.node.copying[id], d.node.problems[id]
 	return v, err
 }

@@ -182,6 +182,33 @@ func TestAVolumeIsNotGivenUpIfItIsUnknownWhetherItIsMounted(t *testing.T) {
 	}
 }
 
+func TestAVolumeWhoseDeviceIsGoneIsGivenUpIfThatIsProved(t *testing.T) {
+	for name, test := range map[string]struct {
+		identity provision.Identity
+		noRecord bool
+		given    bool
+	}{
+		"the kernel has no device of the identity":  {identity: provision.MappedIdentity("vg0-a", "LVM-1"), given: true},
+		"only opening the device would tell":        {identity: provision.ZvolIdentity("tank/a")},
+		"it is not known which device it is to be":  {},
+		"the provisioner has no record of a volume": {identity: provision.MappedIdentity("vg0-a", "LVM-1"), noRecord: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, r := registered(t, "ext4")
+			n.stage(t, id)
+			n.identity = &test.identity
+			n.fails["table"] = fmt.Errorf("%w: there is no device", provision.ErrNotFound)
+			if test.noRecord {
+				n.fails["get"] = provision.ErrNotFound
+			}
+			err := n.Unstage(t.Context(), id, n.path("stage-"+id))
+			if (err == nil) != test.given || r.taken == test.given {
+				t.Errorf("unstaged: %v, taken %v", err, r.taken)
+			}
+		})
+	}
+}
+
 func TestAVolumeThatCannotBeTakenIsNeitherLookedAtNorMounted(t *testing.T) {
 	for name, fs := range map[string]string{"a filesystem": "ext4", "a raw block volume": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -220,9 +247,8 @@ func TestAVolumeIsGivenToAPodInOneStepWithTheCheckThatItIsTaken(t *testing.T) {
 	n.seen = func(operation string) error {
 		if operation == "get" {
 			looked = true
-			ctx, stop := context.WithCancel(t.Context())
-			stop()
-			if _, err := n.locks.Lock(ctx, id); err == nil {
+			if unlock, err := n.locks.TryLock(id); err == nil {
+				unlock()
 				t.Error("the volume is not locked between the check and the bind")
 			}
 		}

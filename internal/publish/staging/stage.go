@@ -117,14 +117,20 @@ func (s *Service) Unstage(ctx context.Context, id, path string) error {
 	})
 }
 
-// left returns the paths where a volume is mounted or bound.
+// left returns the paths where a volume is mounted or bound. There are none if the kernel has no
+// device of the volume's identity: a device-mapper device goes only when nobody has it open, and what
+// is written to another one that went reaches no disk. A missing record proves nothing, nor does a
+// path that leads nowhere to a device which only opening it tells from others.
 func (s *Service) left(ctx context.Context, id string) ([]string, error) {
 	record, err := s.disks.Get(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("looking up volume %s on this node: %w", id, err)
 	}
 	paths, err := s.mounts(record)
-	if err != nil {
+	switch {
+	case errors.Is(err, provision.ErrNotFound) && record.Content.Identity != "" && !record.Content.Identity.NeedsOpening():
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("reading mount table: %w", err)
 	}
 	return paths, nil
