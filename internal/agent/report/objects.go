@@ -143,14 +143,18 @@ const summaryOwner client.FieldOwner = "berth-agent-summary"
 func (o *Objects) ApplySummary(ctx context.Context, s *v1alpha1.StorageNodeSummary) error {
 	ctx, cancel := context.WithTimeout(ctx, orphans.RequestTimeout)
 	defer cancel()
+	if err := o.client.Status().Apply(ctx, apply.StorageNode(o.node).WithStatus(summarized(s)), summaryOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("writing summary of StorageNode: %w", err)
+	}
+	return nil
+}
+
+func summarized(s *v1alpha1.StorageNodeSummary) *apply.StorageNodeStatusApplyConfiguration {
 	status := apply.StorageNodeStatus()
 	if s != nil {
 		status.WithSummary(apply.StorageNodeSummary().WithPools(s.Pools).WithLargestVolume(s.LargestVolume))
 	}
-	if err := o.client.Status().Apply(ctx, apply.StorageNode(o.node).WithStatus(status), summaryOwner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("writing summary of StorageNode: %w", err)
-	}
-	return nil
+	return status
 }
 
 // applied leaves out the summary.
