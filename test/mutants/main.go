@@ -17,6 +17,7 @@ import (
 // options of a run.
 type options struct {
 	packages *regexp.Regexp
+	places   *regexp.Regexp
 	sample   int
 	seed     uint64
 	jobs     int
@@ -27,6 +28,7 @@ type options struct {
 func main() {
 	var o options
 	packages := flag.String("packages", "", "regular expression of the packages; all of which every survivor was judged, if empty")
+	places := flag.String("files", "", "regular expression of the changes to try, such as 'pack.go:|fit.go:8.$': it matches a file and a line; all if empty")
 	flag.IntVar(&o.sample, "sample", 0, "how many changes to try of each package, chosen by the seed; 0 for all")
 	flag.Uint64Var(&o.seed, "seed", 1, "for the sample")
 	flag.IntVar(&o.jobs, "jobs", 2, "how many tests run at a time")
@@ -37,6 +39,9 @@ func main() {
 	o.out = os.Stdout
 	var err error
 	if o.packages, err = regexp.Compile(*packages); err == nil {
+		o.places, err = regexp.Compile(*places)
+	}
+	if err == nil {
 		err = tryAll(ctx, o)
 	}
 	if err != nil {
@@ -83,10 +88,6 @@ func tryPackage(ctx context.Context, o options, t target, known survivors) error
 	if err != nil {
 		return err
 	}
-	if t.open {
-		fmt.Fprintf(o.out, "%s: %d of %d changes tried, %d live\n", t.dir, len(chosen), len(all), len(lived))
-		return nil
-	}
 	unknown, stale := known.compare(t.dir, all, chosen, lived)
 	fmt.Fprintf(o.out, "%s: %d of %d changes tried, %d caught, %d live as listed, %d live unlisted\n",
 		t.dir, len(chosen), len(all), len(chosen)-len(lived), len(lived)-len(unknown), len(unknown))
@@ -96,18 +97,20 @@ func tryPackage(ctx context.Context, o options, t target, known survivors) error
 	for _, key := range stale {
 		fmt.Fprintf(o.out, "stale: %s\n", key)
 	}
-	if len(unknown)+len(stale) > 0 {
+	if len(unknown)+len(stale) > 0 && !t.open {
 		return fmt.Errorf("%d changes live that are not in survivors.txt, %d entries of it are stale", len(unknown), len(stale))
 	}
 	return nil
 }
 
-// choose draws the sample, in the order of the code.
+// choose draws the sample from the changes at the chosen places, in the order of the code.
 func choose(all []*mutant, o options) []*mutant {
-	if o.sample == 0 || o.sample >= len(all) {
-		return all
+	chosen := slices.DeleteFunc(slices.Clone(all), func(m *mutant) bool {
+		return !o.places.MatchString(fmt.Sprintf("%s:%d", m.file, m.line))
+	})
+	if o.sample == 0 || o.sample >= len(chosen) {
+		return chosen
 	}
-	chosen := slices.Clone(all)
 	draw := rand.New(rand.NewPCG(o.seed, 0))
 	draw.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 	chosen = chosen[:o.sample]
