@@ -7,7 +7,7 @@ func (l *Ledger) there(a *account, node string) bool {
 	if !a.inline() || a.started {
 		return a.started
 	}
-	_, listed := l.nodes[node].where(a.owner)
+	_, listed := l.nodes[node].where(a.owner) // the account has a hold on the node, so there is one
 	return listed
 }
 

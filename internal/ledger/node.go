@@ -50,9 +50,7 @@ func (n *Node) with(b *book) *Node {
 	at, found := n.index(b.Name)
 	next := *n
 	switch {
-	case b.empty() && !found:
-		return n
-	case b.empty():
+	case b.empty(): // it had charges, so it is found
 		next.books = slices.Delete(slices.Clone(n.books), at, at+1)
 	case found && n.books[at] == b:
 		return n
@@ -90,9 +88,6 @@ func (n *Node) WithoutPods(uids ...string) *Node {
 
 // where returns the pool in which the node's inventory lists the owner.
 func (n *Node) where(owner *Owner) (string, bool) {
-	if n == nil {
-		return "", false
-	}
 	for _, b := range n.books {
 		for i := range b.Inventory {
 			if b.Inventory[i].Owner == *owner {

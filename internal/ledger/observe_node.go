@@ -110,7 +110,7 @@ func (l *Ledger) rebook(old *book, p Pool, reported bool) *book {
 	next := &book{Pool: p, reported: reported, volumes: slices.Clone(old.volumes), holds: slices.Clone(old.holds)}
 	for _, name := range p.Classes {
 		id, known := l.classIDs[name]
-		if !known || l.classes[id] == nil || next.offer(id) != nil {
+		if !known || l.classes[id] == nil {
 			continue
 		}
 		c := l.classes[id]

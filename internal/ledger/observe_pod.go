@@ -81,10 +81,9 @@ func (l *Ledger) ObservePodGone(uid string) {
 	}
 	delete(l.pods, uid)
 	for _, name := range p.inline {
-		if a := l.accounts[Inline(uid, name)]; a != nil {
-			a.observed, a.promised = false, ""
-			l.vacate(a, uid, "")
-		}
+		a := l.account(Inline(uid, name))
+		a.observed, a.promised = false, ""
+		l.vacate(a, uid, "")
 	}
 	for _, a := range p.holds {
 		l.vacate(a, uid, "")

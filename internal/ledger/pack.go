@@ -60,19 +60,20 @@ func (p *packing) row(k int) (least int64, reason Reason) {
 	row := p.need[k*len(p.node.books):][:len(p.node.books)]
 	least, reason = unbounded, NotServed
 	has := it.on(p.node.name)
+	fixed := has != nil && has.fixed
 	switch {
 	case has == nil && it.shared:
 		return 0, HeldElsewhere
-	case (has == nil || !has.fixed) && it.elsewhere(p.node.name):
+	case !fixed && it.elsewhere(p.node.name):
 		return 0, SourceElsewhere
 	}
 	for i, b := range p.node.books {
 		row[i] = -1
 		why := Fits
 		switch {
-		case has != nil && has.fixed && has.pool == b.Name:
+		case fixed && has.pool == b.Name:
 			row[i] = 0
-		case has != nil && has.fixed:
+		case fixed:
 			why = OtherPool
 		default:
 			row[i], why = p.alone(it, i, b)

@@ -132,9 +132,7 @@ func (l *Ledger) stand(it *item, pod string) {
 		h := &a.holds[i]
 		shared := slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod != pod })
 		it.shared = it.shared || shared
-		if shared || !a.superseded(h.node) {
-			it.standings = append(it.standings, standing{h.place, shared, *a.owner})
-		}
+		it.standings = append(it.standings, standing{h.place, shared, *a.owner})
 	}
 }
 
@@ -149,7 +147,8 @@ func (it *item) standOn(v *volume) {
 	}
 }
 
-// on returns the owner's standing on the node, or nil. A fixed one comes first.
+// on returns the owner's standing on the node, or nil. A fixed one comes first, and then that of a
+// volume, which supersedes a hold.
 func (it *item) on(node string) *standing {
 	var found *standing
 	for i := range it.standings {

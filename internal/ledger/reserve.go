@@ -8,10 +8,7 @@ import "slices"
 // checked again. Demands of Volumes are refused: a Volume is reserved by writing
 // its placement.
 func (l *Ledger) Reserve(node string, r *Request) ([]Choice, Verdict) {
-	fresh, verdict := l.Request(r.options, r.demands...)
-	if !verdict.Fits() {
-		return nil, verdict
-	}
+	fresh, _ := l.Request(r.options, r.demands...) // Place repeats its verdict
 	for i := range fresh.items {
 		if o := fresh.items[i].Owner; o.Kind == ByVolume {
 			return nil, Verdict{Invalid, o}

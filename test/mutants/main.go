@@ -21,6 +21,7 @@ type options struct {
 	sample   int
 	seed     uint64
 	jobs     int
+	alone    bool
 	verbose  bool
 	out      io.Writer
 }
@@ -32,6 +33,7 @@ func main() {
 	flag.IntVar(&o.sample, "sample", 0, "how many changes to try of each package, chosen by the seed; 0 for all")
 	flag.Uint64Var(&o.seed, "seed", 1, "for the sample")
 	flag.IntVar(&o.jobs, "jobs", 2, "how many tests run at a time")
+	flag.BoolVar(&o.alone, "alone", false, "run the tests of the changed package only, and not those of packages that use it")
 	flag.BoolVar(&o.verbose, "v", false, "tell of each change")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -73,6 +75,9 @@ func tryAll(ctx context.Context, o options) error {
 
 // tryPackage tries the changes of one package, and compares the survivors with the list.
 func tryPackage(ctx context.Context, o options, t target, known survivors) error {
+	if o.alone {
+		t.with = nil
+	}
 	code, err := load(ctx, t)
 	if err != nil {
 		return err
