@@ -202,3 +202,9 @@ func TestOwnersReadWellInMessages(t *testing.T) {
 		}
 	}
 }
+
+func TestAVolumeThatIsThereNeedsNoRoomASecondTime(t *testing.T) {
+	c := newCluster(t)
+	c.ObserveVolume(volume("c", "n1", "vg0", 10*gib, ledger.Ready))
+	c.wantReason(c.fits("p", "n1", ledger.Demand{Owner: ledger.Volume("pvc-c"), Class: "fast", Bytes: 10 * gib}), ledger.Fits)
+}

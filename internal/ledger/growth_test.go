@@ -212,3 +212,19 @@ func TestAWishIsNotWeighedOnAPartialLedger(t *testing.T) {
 	c.report(report("n1", volumeGroup("vg0", 10*gib)))
 	c.wantGranted(0)
 }
+
+// A controller that begins hears of the Volumes one by one. The room of those to come is not there to grow into.
+func TestNoGrowthTakesTheRoomOfVolumesThatAreNotKnownYet(t *testing.T) {
+	c := &cluster{ledger.New(), t}
+	c.class(ledger.Class{Name: "fast"})
+	c.report(report("n1", volumeGroup("vg0", 10*gib)))
+	c.ObserveVolume(volume("c", "n1", "vg0", 2*gib, ledger.Ready))
+	wish(c, 6*gib)
+	c.wantGranted(2 * gib)
+	c.ObserveVolume(volume("d", "n1", "vg0", 7*gib, ledger.Ready))
+	c.SetSynced()
+	c.wantUsed("n1", "vg0", 9*gib)
+	c.ObserveVolumeGone("pvc-d", 0)
+	c.report(report("n1", volumeGroup("vg0", 10*gib)))
+	c.wantUsed("n1", "vg0", 6*gib)
+}

@@ -162,3 +162,19 @@ func TestAVolumeOfNoClaimIsLinkedToNone(t *testing.T) {
 		t.Errorf("the ledger knows the claims %v", l.accounts)
 	}
 }
+
+func TestAVolumeThatIsToGrowNoFurtherWaitsForNoNode(t *testing.T) {
+	for name, wish := range map[string]int64{"it has what its claim asks for": 1, "it was granted that": 2} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := once(t)
+			l.ObserveClaim(ClaimObject{UID: "c", Class: "fast", Requested: wish, Bound: true})
+			if err := l.ObserveNode(Report{Node: "n", Generation: 1}); err != nil { // not ready, and without the pool
+				t.Fatal(err)
+			}
+			l.ObserveClaim(ClaimObject{UID: "c", Class: "fast", Requested: wish, Bound: true})
+			if len(l.waiting) != 0 {
+				t.Errorf("%v wait", l.waiting)
+			}
+		})
+	}
+}

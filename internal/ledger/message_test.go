@@ -26,6 +26,7 @@ func TestRefusalsAreToldInPeoplesUnits(t *testing.T) {
 		"one that is too large":                   {[]ledger.Demand{claimed("c", 11*gib)}, "pool vg0 has 10Gi free, 11Gi asked; pool vg1 has 4Gi free, 11Gi asked"},
 		"several that do not fit together":        {[]ledger.Demand{claimed("c", 10*gib), claimed("d", 3*gib), claimed("e", 2*gib)}, "not enough free space for all of the pod's volumes together: pool vg0 has 10Gi free, pool vg1 has 4Gi free; 10Gi + 3Gi + 2Gi asked"},
 		"a class that is not there":               {[]ledger.Demand{{Owner: ledger.Claim("c"), Class: "nowhere", Bytes: gib}}, "the PoolClass does not exist"},
+		"one that is valid, and then is not":      {[]ledger.Demand{claimed("c", gib), claimed("c", 0)}, "the requested size is not valid"},
 		"a size that is none":                     {[]ledger.Demand{claimed("c", 0)}, "the requested size is not valid"},
 	}
 	for name, test := range tests {
