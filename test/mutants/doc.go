@@ -4,7 +4,7 @@
 //
 // Usage, from the repository's root:
 //
-//	go run ./test/mutants [-packages REGEXP] [-files REGEXP] [-alone] [-sample N -seed S] [-jobs N] [-v]
+//	go run ./test/mutants [-packages REGEXP] [-files REGEXP] [-with REGEXP] [-sample N -seed S] [-jobs N] [-v]
 //
 // # Changes
 //

@@ -21,7 +21,7 @@ type options struct {
 	sample   int
 	seed     uint64
 	jobs     int
-	alone    bool
+	with     *regexp.Regexp
 	verbose  bool
 	out      io.Writer
 }
@@ -33,15 +33,17 @@ func main() {
 	flag.IntVar(&o.sample, "sample", 0, "how many changes to try of each package, chosen by the seed; 0 for all")
 	flag.Uint64Var(&o.seed, "seed", 1, "for the sample")
 	flag.IntVar(&o.jobs, "jobs", 2, "how many tests run at a time")
-	flag.BoolVar(&o.alone, "alone", false, "run the tests of the changed package only, and not those of packages that use it")
+	with := flag.String("with", "", "regular expression of the other packages whose tests are run too; all that the target names, if empty, and none if '^$'")
 	flag.BoolVar(&o.verbose, "v", false, "tell of each change")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o.out = os.Stdout
 	var err error
-	if o.packages, err = regexp.Compile(*packages); err == nil {
-		o.places, err = regexp.Compile(*places)
+	for text, e := range map[*string]**regexp.Regexp{packages: &o.packages, places: &o.places, with: &o.with} {
+		if *e, err = regexp.Compile(*text); err != nil {
+			break
+		}
 	}
 	if err == nil {
 		err = tryAll(ctx, o)
@@ -75,9 +77,7 @@ func tryAll(ctx context.Context, o options) error {
 
 // tryPackage tries the changes of one package, and compares the survivors with the list.
 func tryPackage(ctx context.Context, o options, t target, known survivors) error {
-	if o.alone {
-		t.with = nil
-	}
+	t.with = slices.DeleteFunc(slices.Clone(t.with), func(dir string) bool { return !o.with.MatchString(dir) })
 	code, err := load(ctx, t)
 	if err != nil {
 		return err
