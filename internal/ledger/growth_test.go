@@ -228,3 +228,27 @@ func TestNoGrowthTakesTheRoomOfVolumesThatAreNotKnownYet(t *testing.T) {
 	c.report(report("n1", volumeGroup("vg0", 10*gib)))
 	c.wantUsed("n1", "vg0", 6*gib)
 }
+
+// A class with spare was promised that its volume leaves the spare free. Volumes of other classes must not
+// take the spare before the volume is there.
+func TestWhatIsYetToBeCarvedKeepsTheSpareOfItsClassFree(t *testing.T) {
+	whole := volume("c", "n1", "vg0", 2*gib, ledger.Ready)
+	growing := volume("c", "n1", "vg0", 2*gib, ledger.Ready)
+	growing.Replicas[0].Actual = gib
+	for name, test := range map[string]struct {
+		v    ledger.VolumeObject
+		want ledger.Reason
+	}{
+		"a volume to be made":      {volume("c", "n1", "vg0", 2*gib, ledger.Pending), ledger.NoRoom},
+		"a volume to be grown":     {growing, ledger.NoRoom},
+		"a volume that has it all": {whole, ledger.Fits},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib, "fast", "careful")))
+			c.class(ledger.Class{Name: "careful", Spare: 3 * gib})
+			test.v.Class = "careful"
+			c.ObserveVolume(test.v)
+			c.wantReason(c.fits("p", "n1", claimed("d", 6*gib)), test.want)
+		})
+	}
+}

@@ -251,3 +251,13 @@ func TestAClaimThatAnotherPodHoldsGoesNowhereElseThoughItIsHeldHereToo(t *testin
 	c.Unreserve("p", "n2")
 	c.wantReason(c.fits("q", "n3", claimed("c", size)), ledger.HeldElsewhere)
 }
+
+func TestAPodThatReservesAgainHoldsItsNewPlaceAlone(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib), volumeGroup("vg1", 10*gib)))
+	demand := claimed("c", 2*gib)
+	for _, demand.Pool = range []string{"vg0", "vg1"} {
+		c.reserve("p", "n1", demand)
+	}
+	c.wantUsed("n1", "vg0", 0)
+	c.wantUsed("n1", "vg1", 2*gib)
+}

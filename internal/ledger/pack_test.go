@@ -190,7 +190,8 @@ func TestTheOrderOfDemandsChangesNothing(t *testing.T) {
 
 // The first two are of one size, and only the second one must go where there is more room.
 func TestAVolumeIsNotTakenForAnotherThatIsLikeIt(t *testing.T) {
-	inPool, beside := claimed("d", 6*gib), claimed("d", 6*gib)
+	inPool, beside, other := claimed("d", 6*gib), claimed("d", 6*gib), claimed("d", 6*gib)
+	other.Class = "other" // which vg0 alone serves
 	inPool.Pool, beside.Beside = "vg0", []ledger.Place{{Node: "n1", Pool: "vg0"}}
 	for name, test := range map[string]struct {
 		vg0, vg1   int64
@@ -199,12 +200,14 @@ func TestAVolumeIsNotTakenForAnotherThatIsLikeIt(t *testing.T) {
 	}{
 		"but is there already":        {16 * gib, 6 * gib, 6 * gib, claimed("c", 6*gib), claimed("d", 6*gib)},
 		"but must be in one pool":     {16 * gib, 6 * gib, 0, claimed("c", 6*gib), inPool},
+		"but is of another class":     {16 * gib, 6 * gib, 0, claimed("c", 6*gib), other},
 		"but begins as a copy":        {16 * gib, 6 * gib, 0, claimed("c", 6*gib), beside},
 		"but is not quite as large":   {16 * gib, 7 * gib, 0, claimed("c", 7*gib), claimed("d", 6*gib)},
 		"and would do anywhere as it": {16 * gib, 6 * gib, 0, claimed("c", 6*gib), claimed("d", 6*gib)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, report("n1", volumeGroup("vg0", test.vg0), volumeGroup("vg1", test.vg1)))
+			c := newCluster(t, report("n1", volumeGroup("vg0", test.vg0, "fast", "other"), volumeGroup("vg1", test.vg1)))
+			c.class(ledger.Class{Name: "other"})
 			if test.there > 0 {
 				c.ObserveVolume(volume("d", "n1", "vg0", test.there, ledger.Ready))
 			}

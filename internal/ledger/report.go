@@ -106,7 +106,7 @@ func (r *Report) valid() ([]Pool, error) {
 			err = errors.New("a pool has no name")
 		case seen[p.Name]:
 			err = fmt.Errorf("pool %q is reported twice", p.Name)
-		case err == nil && len(pools) == maxPools:
+		case len(pools) == maxPools:
 			err = fmt.Errorf("pool %q: a node can have %d pools", p.Name, maxPools)
 		}
 		if err != nil {

@@ -184,8 +184,8 @@ func (it *item) barred(n *Node, b *book) Reason {
 	return Fits
 }
 
-// twin is whether two items are the same but for their owners.
+// twin is whether a pool that is of no use for the item is of none for another, either. A Feature is the
+// node's and says nothing of a pool.
 func (it *item) twin(other *item) bool {
-	return it.id == other.id && it.Bytes == other.Bytes && it.Pool == other.Pool && it.Feature == other.Feature && slices.Equal(it.Beside, other.Beside) &&
-		len(it.standings) == 0 && len(other.standings) == 0
+	return it.id == other.id && it.Bytes == other.Bytes && it.Pool == other.Pool && slices.Equal(it.Beside, other.Beside) && len(other.standings) == 0
 }
