@@ -73,7 +73,7 @@ func (l *Ledger) remain(v *volume, next []remain) {
 // leftovers as foreign, or lists them.
 func (l *Ledger) ObserveVolumeGone(name string, revision int64) {
 	v := l.volumes[name]
-	if v == nil || !v.present {
+	if v == nil {
 		return
 	}
 	remains := slices.Clone(v.remains)

@@ -195,20 +195,17 @@ func (p *packing) skipAlike(k, i int, tried *mask) {
 
 func (p *packing) alike(k, i, j int) bool {
 	a, b := p.node.books[i], p.node.books[j]
-	if a.Kind == nil || b.Kind == nil || a.Kind.Whole() != b.Kind.Whole() {
-		return false
-	}
-	whole := a.Kind.Whole()
-	if !whole && (p.use[i] != p.use[j] || p.top[i] != p.top[j]) {
+	if a.Kind == nil || b.Kind == nil || a.Kind.Whole() != b.Kind.Whole() || p.use[i] != p.use[j] || p.top[i] != p.top[j] {
 		return false
 	}
 	pools := len(p.node.books)
 	for ; k < len(p.items); k++ {
 		x, y := p.need[k*pools+i], p.need[k*pools+j]
-		if whole && (x < 0) != (y < 0) || whole && x*y == 0 && x != y {
+		if (x < 0) != (y < 0) {
 			return false
 		}
-		if !whole && (x != y || a.limit(p.items[k].id) != b.limit(p.items[k].id)) {
+		// A disk takes one volume, so the sizes of two disks need not be the same.
+		if !a.Kind.Whole() && (x != y || a.limit(p.items[k].id) != b.limit(p.items[k].id)) {
 			return false
 		}
 	}

@@ -45,9 +45,10 @@ func TestThatNoWayIsLeftIsFoundOutThoughManyWaysAreAlike(t *testing.T) {
 	for i := range unequal {
 		unequal[i].Total += int64(i) * 64 * mib
 	}
-	disks := pools(12, 10*gib)
+	disks, even := pools(12, 10*gib), pools(12, 10*gib)
 	for i := range disks {
 		disks[i].Kind, disks[i].Total = ledger.Device, disks[i].Total+int64(i)*gib
+		even[i].Kind, even[i].Total = ledger.Device, int64(4+i)*4*gib
 	}
 	for name, test := range map[string]struct {
 		pools   []ledger.Pool
@@ -57,6 +58,7 @@ func TestThatNoWayIsLeftIsFoundOutThoughManyWaysAreAlike(t *testing.T) {
 		"claims of more than all pools have": {append(slices.Clone(unequal), volumeGroup("other", 100*gib, "other")), claims(11, 96*gib/10, 4*mib)},
 		"pools of one size":                  {pools(10, 10*gib), claims(11, 6*gib, 4*mib)},
 		"disks that all would do":            {disks, claims(13, 6*gib, 4*mib)},
+		"disks of whole multiples of 4 GiB":  {even, claims(13, 6*gib, 4*mib)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, report("n1", test.pools...))
