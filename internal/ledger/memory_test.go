@@ -164,14 +164,14 @@ func TestAVolumeOfNoClaimIsLinkedToNone(t *testing.T) {
 }
 
 func TestAVolumeThatIsToGrowNoFurtherWaitsForNoNode(t *testing.T) {
-	for name, wish := range map[string]int64{"it has what its claim asks for": 1, "it was granted that": 2} {
+	for name, asked := range map[string]struct{ before, now int64 }{"it has what its claim asks for": {0, 1}, "it was granted that": {2, 2}} {
 		t.Run(name, func(t *testing.T) {
 			l, _ := once(t)
-			l.ObserveClaim(ClaimObject{UID: "c", Class: "fast", Requested: wish, Bound: true})
+			l.ObserveClaim(ClaimObject{UID: "c", Class: "fast", Requested: asked.before, Bound: true})
 			if err := l.ObserveNode(Report{Node: "n", Generation: 1}); err != nil { // not ready, and without the pool
 				t.Fatal(err)
 			}
-			l.ObserveClaim(ClaimObject{UID: "c", Class: "fast", Requested: wish, Bound: true})
+			l.ObserveClaim(ClaimObject{UID: "c", Class: "fast", Requested: asked.now, Bound: true})
 			if len(l.waiting) != 0 {
 				t.Errorf("%v wait", l.waiting)
 			}
