@@ -100,18 +100,31 @@ func TestANodeThatTheMachineLeftIsMadeAnew(t *testing.T) {
 }
 
 func TestAVolumeOfWhichTheKernelDidNotTellIsKnownByTheNextReport(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	_, c := counted(host)
-	c.Devices = mute{host}
-	p, _ := start(t, c)
-	if v := create(t, p, request("pvc-1", 1)); v.Content.Identity != "" {
-		t.Errorf("it is known as %q", v.Content.Identity)
-	}
-	v, err := p.Get(t.Context(), "pvc-1")
-	if err != nil || v.Problem != "" || host.Leads(v.Content.Source, v.Content.Identity) != nil {
-		t.Errorf("got %+v, %v", v, err)
+	for name, devices := range map[string]func(*lvmtest.Host) lvm.Devices{
+		"the kernel does not answer":    func(h *lvmtest.Host) lvm.Devices { return mute{h} },
+		"the device is another group's": func(h *lvmtest.Host) lvm.Devices { return stranger{h} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+			_, c := counted(host)
+			c.Devices = devices(host)
+			p, _ := start(t, c)
+			v := create(t, p, request("pvc-1", 1))
+			if v.Content.Identity != "" {
+				t.Errorf("it is known as %q", v.Content.Identity)
+			}
+			v, err := p.Get(t.Context(), "pvc-1")
+			if err != nil || v.Problem != "" || host.Leads(v.Content.Source, v.Content.Identity) != nil {
+				t.Errorf("got %+v, %v", v, err)
+			}
+		})
 	}
 }
+
+// stranger is a machine on which another group's device took the name of a volume's.
+type stranger struct{ *lvmtest.Host }
+
+func (stranger) UUID(string) (string, error) { return "LVM-" + strings.Repeat("x", 64), nil }
 
 // mute is a machine whose kernel does not tell the UUID of a device.
 type mute struct{ *lvmtest.Host }

@@ -269,3 +269,19 @@ func TestAProcessMayEndInTheMiddleOfSeveralRemovals(t *testing.T) {
 		}
 	}
 }
+
+func TestACallerThatGivesUpWhileAnotherHasTheVolumeRemovesNothing(t *testing.T) {
+	_, p, g, _ := removing(t)
+	ids := carveSome(t, p, vg, 1)
+	first := removeSoon(t.Context(), p, ids[0])
+	<-g.begun
+	gaveUp, giveUp := context.WithCancel(t.Context())
+	giveUp()
+	if err := p.Delete(gaveUp, ids[0]); !errors.Is(err, context.Canceled) {
+		t.Errorf("the second caller got %v", err)
+	}
+	close(g.open)
+	if err := <-first.ended; err != nil {
+		t.Error(err)
+	}
+}

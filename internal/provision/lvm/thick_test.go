@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
@@ -125,6 +126,39 @@ func TestASnapshotOfAThickVolumeHoldsTheDataOfItsMoment(t *testing.T) {
 				t.Error("it can be written")
 			}
 		})
+	})
+}
+
+// lacking is a machine on which a device has fewer bytes than LVM says.
+type lacking struct{ *lvmtest.Host }
+
+func (l lacking) Look(path string, is provision.Identity) (lvm.Looker, error) {
+	from, err := l.Host.Look(path, is)
+	return fewer{from}, err
+}
+
+type fewer struct{ lvm.Looker }
+
+func (f fewer) Size() (int64, error) {
+	size, err := f.Looker.Size()
+	return size - unit, err
+}
+
+// A snapshot that is called whole is what a user restores from.
+func TestASnapshotOfWhichNotAllBytesCanBeCopiedIsNeverWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		c.Devices = lacking{host}
+		p, _ := start(t, c)
+		holdsSecret(t, host, p, request("pvc-1", 2))
+		if _, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"}); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Hour)
+		if got, err := p.GetSnapshot(t.Context(), "snap-1"); err != nil || !got.Copying {
+			t.Errorf("got %+v, %v", got, err)
+		}
 	})
 }
 
