@@ -2,6 +2,8 @@ package device_test
 
 import (
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +135,7 @@ func TestAnOwnChangeIsNoNewsOnceItWasSignalled(t *testing.T) {
 		d := devicetest.Disk("sda", "naa.a", diskSize)
 		d.Links = []string{"/dev/disk/by-id/one"}
 		n := start(t, devicetest.NewMachine(d))
+		synctest.Wait() // it has looked, and looks no more by itself
 		n.create(t, id, pool("naa.a"))
 		synctest.Wait()
 		<-n.Changed()
@@ -191,6 +194,60 @@ func TestADiskThatIsBeingChangedIsNotReadForAReport(t *testing.T) {
 		n.create(t, id, pool("naa.a"))
 		if !asked {
 			t.Error("no partition was made")
+		}
+	})
+}
+
+// lingering is a machine on which one reading of a disk does not end before its time.
+type lingering struct {
+	*devicetest.Machine
+	until atomic.Pointer[chan struct{}]
+}
+
+func (l *lingering) Read(name string) (device.Reader, error) {
+	r, err := l.Machine.Read(name)
+	if until := l.until.Swap(nil); until != nil {
+		return lingers{r, *until}, err
+	}
+	return r, err
+}
+
+type lingers struct {
+	device.Reader
+	until chan struct{}
+}
+
+func (l lingers) Close() error {
+	<-l.until
+	return l.Reader.Close()
+}
+
+// A reading that began before a volume was formatted says that the volume is blank.
+func TestAReadingThatAChangeOvertakesIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lingering{Machine: disks()}
+		n := over(t, l.Machine, l)
+		conformance.Watching(t, n.Run)
+		n.create(t, id, pool("naa.a"))
+		synctest.Wait()
+		n.report(t, pool("naa.a"))
+		until := make(chan struct{})
+		l.until.Store(&until)
+		l.Edit("sda", func(*device.Disk) {}) // an event, as udev's
+		synctest.Wait()
+		var reporting sync.WaitGroup
+		reporting.Go(func() { n.report(t, pool("naa.a")) })
+		synctest.Wait() // it has read the disk
+		if l.until.Load() != nil {
+			t.Fatal("no reading is under way")
+		}
+		if _, err := n.Format(t.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Ext4}); err != nil {
+			t.Fatal(err)
+		}
+		close(until)
+		reporting.Wait()
+		if v, err := n.Get(t.Context(), id); err != nil || v.Filesystem != provision.Ext4 {
+			t.Errorf("got %+v, %v", v, err)
 		}
 	})
 }
