@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/url"
@@ -269,5 +270,22 @@ func TestNoCertificateOutlivesItsAuthority(t *testing.T) {
 	}
 	if _, err := newAuthority(t, now).Sign(d, now, rand.Reader); err == nil {
 		t.Error("an authority that has expired signs")
+	}
+}
+
+func TestWhatCannotBeSignedIsAnErrorAndNoCertificate(t *testing.T) {
+	csr := request(t, newKey(t), issue.Template("alpha"))
+	condition(csr, certificates.CertificateApproved)
+	authority := newAuthority(t, now.Add(time.Hour))
+	for name, test := range map[string]struct {
+		authority issue.Authority
+		random    io.Reader
+	}{
+		"no random serial number":         {authority, strings.NewReader("too short")},
+		"the key is of another authority": {issue.Authority{Certificate: authority.Certificate, Key: newKey(t)}, rand.Reader},
+	} {
+		if text, err := test.authority.Sign(issue.Decide(csr, agent), now, test.random); err == nil || text != nil {
+			t.Errorf("%s: got %q, %v", name, text, err)
+		}
 	}
 }
