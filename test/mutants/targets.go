@@ -31,7 +31,7 @@ var targets = []target{
 	{dir: "internal/controller/upkeep"},
 	{dir: "internal/controller/nodegone"},
 	{dir: "internal/quarantine"},
-	{dir: "internal/ledger", with: []string{"internal/ledger/oracle", "internal/schedule"}, open: true},
+	{dir: "internal/ledger", with: []string{"internal/ledger/oracle", "internal/schedule"}},
 	{dir: "internal/lineage", with: []string{"internal/ownership", "internal/explore"}},
 	{dir: "internal/ownership", with: []string{"internal/explore"}, open: true},
 	{dir: "internal/provision/wipe"},
