@@ -8,8 +8,6 @@ import (
 )
 
 // VolumeStatus is the observed state of a volume.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.epoch) == has(self.primary)",message="epoch and primary come together"
 type VolumeStatus struct {
 	// conditions of the volume as a whole, set by the controller when there is
 	// something to say: a volume whose replica became ready at once has none.
@@ -19,13 +17,10 @@ type VolumeStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// epoch counts the ownerships of the volume. Only Stage raises it.
+	// ownership is the record of a volume with several replicas: which node may write, and which
+	// replicas count. Volumes with one copy have none.
 	// +optional
-	Epoch *Epoch `json:"epoch,omitempty"`
-
-	// primary is the one replica that may write.
-	// +optional
-	Primary *Primary `json:"primary,omitempty"`
+	Ownership *Ownership `json:"ownership,omitempty"`
 
 	// replicas are the reports of the nodes, each written by its own agent.
 	// +optional
@@ -57,54 +52,8 @@ func (v *Volume) Entry(node string) *ReplicaStatus {
 	return nil
 }
 
-// Epoch identifies one ownership. The id is random: an API server restored from
-// an old backup may reach the same number again, and must not pass for the same
-// ownership.
-//
-// +structType=atomic
-// +kubebuilder:validation:XValidation:rule="self.number >= oldSelf.number",message="epoch.number cannot decrease"
-// +kubebuilder:validation:XValidation:rule="(self.number == oldSelf.number) == (self.id == oldSelf.id)",message="epoch.id changes with epoch.number, and only with it"
-type Epoch struct {
-	// number grows with each ownership. It grows by more than one where an agent
-	// has promised a higher number: the next epoch must be above that.
-	// +required
-	// +kubebuilder:validation:Minimum=1
-	Number int64 `json:"number"`
-	// id is random, and compared for equality only.
-	// +required
-	// +kubebuilder:validation:MinLength=8
-	// +kubebuilder:validation:MaxLength=64
-	ID string `json:"id"`
-}
-
-// Primary is the replica that may write.
-//
-// +structType=atomic
-// +kubebuilder:validation:XValidation:rule="self.node == oldSelf.node || oldSelf.phase in ['Released','Fenced']",message="primary moves to another node only from Released or Fenced"
-type Primary struct {
-	// node of the primary.
-	// +required
-	// +kubebuilder:validation:MaxLength=253
-	Node string `json:"node"`
-	// phase of its ownership.
-	// +required
-	Phase PrimaryPhase `json:"phase"`
-}
-
-// PrimaryPhase is how far an ownership has come.
-//
-// +kubebuilder:validation:Enum=Preparing;Active;Released;Fenced
-type PrimaryPhase string
-
-// The phases of an ownership.
-const (
-	PrimaryPreparing PrimaryPhase = "Preparing"
-	PrimaryActive    PrimaryPhase = "Active"
-	PrimaryReleased  PrimaryPhase = "Released"
-	PrimaryFenced    PrimaryPhase = "Fenced"
-)
-
-// ReplicaState is the state of a volume's replica on one node.
+// ReplicaState is what a node says about making, keeping and removing its replica. Whether a
+// replica of several counts is another question: see OwnedState.
 //
 //	         carved              copied           spec drops it
 //	(none) ────────► Copying ────────────► Ready ────────────────► Gone
@@ -135,7 +84,6 @@ const (
 // ReplicaStatus is one node's report on its replica.
 //
 // +kubebuilder:validation:XValidation:rule="!self.ready || self.state == 'Ready' && has(self.capacity)",message="a ready replica is in state Ready and reports its capacity"
-// +kubebuilder:validation:XValidation:rule="self.state == 'Gone' || !has(oldSelf.unstagedEpoch) || has(self.unstagedEpoch) && self.unstagedEpoch >= oldSelf.unstagedEpoch",message="unstagedEpoch cannot decrease"
 type ReplicaStatus struct {
 	// node that reports.
 	// +required
@@ -154,10 +102,6 @@ type ReplicaStatus struct {
 	// ready says whether the replica could become primary.
 	// +required
 	Ready bool `json:"ready"`
-
-	// active says whether the primary uses the replica.
-	// +optional
-	Active bool `json:"active,omitempty"`
 
 	// capacity is the actual size of the replica in bytes; absent when there is no
 	// replica. The capacity of the volume cannot shrink below it.
@@ -178,11 +122,6 @@ type ReplicaStatus struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	Requested *resource.Quantity `json:"requested,omitempty"`
-
-	// unstagedEpoch is the epoch that the node gave up cleanly.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	UnstagedEpoch int64 `json:"unstagedEpoch,omitempty"`
 
 	// reason is a CamelCase word for the state, from a fixed list.
 	// +optional

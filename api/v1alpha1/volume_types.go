@@ -23,16 +23,14 @@ import (
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.replicas[0].node`
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.claimRef.namespace`
 // +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.spec.claimRef.name`
-// +kubebuilder:printcolumn:name="Primary",type=string,priority=1,JSONPath=`.status.primary.node`
+// +kubebuilder:printcolumn:name="Primary",type=string,priority=1,JSONPath=`.status.ownership.primary.node`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.replicas[0].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^(pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|vol-[a-z2-7]{32})$')",message="metadata.name must be pvc-<uid>, or vol- and 32 characters of base32"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.spec.capacity)).compareTo(quantity(string(oldSelf.spec.capacity))) >= 0 || !has(self.status) || !has(self.status.replicas) || self.status.replicas.all(r, !has(r.capacity) || quantity(string(r.capacity)).compareTo(quantity(string(self.spec.capacity))) <= 0)",message="spec.capacity cannot shrink below the capacity of a replica"
-// +kubebuilder:validation:XValidation:rule="!self.?status.primary.hasValue() || self.status.primary.phase in ['Released','Fenced'] || has(self.spec.replicas) && self.spec.replicas.exists(r, r.node == self.status.primary.node)",message="the node of a Preparing or Active primary must be in spec.replicas"
-// +kubebuilder:validation:XValidation:rule="!oldSelf.?status.epoch.hasValue() || self.?status.epoch.hasValue()",message="status.epoch cannot be removed"
-// +kubebuilder:validation:XValidation:rule="!self.?status.primary.hasValue() || self.?status.epoch == oldSelf.?status.epoch || self.status.primary.phase == 'Preparing'",message="a new epoch begins with a Preparing primary"
-// +kubebuilder:validation:XValidation:rule="!self.?status.primary.hasValue() || self.?status.epoch == oldSelf.?status.epoch || has(self.status.replicas) && self.status.replicas.exists(r, r.node == self.status.primary.node && r.ready)",message="a new epoch needs a ready replica on the node of its primary"
-// +kubebuilder:validation:XValidation:rule="!self.?status.primary.hasValue() || self.?status.epoch != oldSelf.?status.epoch || self.status.primary == oldSelf.status.primary || self.status.primary.node == oldSelf.status.primary.node && (oldSelf.status.primary.phase == 'Preparing' || oldSelf.status.primary.phase == 'Active' && self.status.primary.phase in ['Released','Fenced'])",message="within an epoch the primary keeps its node and goes from Preparing to Active, and from either to Released or Fenced"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.?status.ownership.hasValue() || self.?status.ownership.hasValue()",message="status.ownership cannot be removed"
+// +kubebuilder:validation:XValidation:rule="!self.?status.ownership.hasValue() || has(self.spec.replication.kind)",message="status.ownership is for volumes with a kind of replication"
+// +kubebuilder:validation:XValidation:rule="!self.?status.ownership.hasValue() || !has(oldSelf.spec.replicas) || oldSelf.spec.replicas.all(o, has(self.spec.replicas) && self.spec.replicas.exists(r, r.node == o.node) || self.status.ownership.?replicas.orValue([]).all(r, r.node != o.node || r.state == 'Gone'))",message="a node leaves spec.replicas only when its replica is Gone in status.ownership"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.replicas) || oldSelf.status.replicas.all(o, o.state == 'Gone' || has(self.status) && has(self.status.replicas) && self.status.replicas.exists(n, n.node == o.node))",message="an entry of status.replicas leaves only from state Gone"
 type Volume struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -51,6 +49,7 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.capacity)).isInteger() && quantity(string(self.capacity)).isGreaterThan(quantity('0'))",message="capacity must be a positive whole number of bytes"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass && self.sharing == oldSelf.sharing && self.placement == oldSelf.placement",message="volumeMode, poolClass, sharing and placement are immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.driver) == has(oldSelf.driver) && (!has(self.driver) || self.driver == oldSelf.driver)",message="driver is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.replication.kind) == has(oldSelf.replication.kind) && (!has(self.replication.kind) || self.replication.kind == oldSelf.replication.kind)",message="replication.kind is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.mkfsOptions) == has(oldSelf.mkfsOptions) && (!has(self.mkfsOptions) || self.mkfsOptions == oldSelf.mkfsOptions)",message="mkfsOptions is immutable"
 // +kubebuilder:validation:XValidation:rule="!has(self.mkfsOptions) || self.volumeMode == 'Filesystem' && (!has(self.fsType) || !(self.fsType in ['zfs', 'btrfs'])) && !has(self.source)",message="mkfsOptions is for a filesystem that mkfs makes: not for volumeMode Block, not for fsType zfs or btrfs, and not for a copy"
@@ -226,15 +225,6 @@ type ClaimReference struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid,omitempty"`
-}
-
-// Replication says how many replicas a volume has.
-type Replication struct {
-	// factor is the number of replicas, the primary included.
-	// +required
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=8
-	Factor int32 `json:"factor"`
 }
 
 // ReplicaSpec asks for a replica on a node.

@@ -76,7 +76,7 @@ func holders(v *v1alpha1.Volume) []Holder {
 		}
 		h := Holder{Volume: v.Name, Node: entry.Node, Standing: Unfit}
 		switch {
-		case v.Status.Primary != nil && v.Status.Primary.Node == entry.Node:
+		case v.Status.Ownership != nil && v.Status.Ownership.Primary.Node == entry.Node:
 			h.Standing = Primary
 		case entry.State == v1alpha1.ReplicaReady && entry.Ready:
 			h.Standing = Standby

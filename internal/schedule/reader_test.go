@@ -143,7 +143,7 @@ func TestHoldersAreTheNodesWithReplicasOfAPodsVolumes(t *testing.T) {
 		v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady, Ready: true},
 		v1alpha1.ReplicaStatus{Node: "n3", State: v1alpha1.ReplicaFailed},
 		v1alpha1.ReplicaStatus{Node: "n4", State: v1alpha1.ReplicaReady, Ready: true}) // to be removed
-	replicated.Status.Primary = &v1alpha1.Primary{Node: "n1"}
+	replicated.Status.Ownership = &v1alpha1.Ownership{Primary: v1alpha1.Primary{Node: "n1"}}
 	tests := map[string]struct {
 		volume *v1alpha1.Volume
 		want   []Holder

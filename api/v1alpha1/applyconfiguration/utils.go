@@ -16,6 +16,10 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=berth.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("Attachments"):
+		return &apiv1alpha1.AttachmentsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Branch"):
+		return &apiv1alpha1.BranchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BtrfsPools"):
 		return &apiv1alpha1.BtrfsPoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimReference"):
@@ -24,6 +28,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.DevicePoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Epoch"):
 		return &apiv1alpha1.EpochApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Failover"):
+		return &apiv1alpha1.FailoverApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FenceRequest"):
+		return &apiv1alpha1.FenceRequestApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ForgottenOrphan"):
 		return &apiv1alpha1.ForgottenOrphanApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GroupCreation"):
@@ -34,6 +42,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.InlineVolumesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InventoryItem"):
 		return &apiv1alpha1.InventoryItemApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Loss"):
+		return &apiv1alpha1.LossApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LVMPools"):
 		return &apiv1alpha1.LVMPoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LVMThinPools"):
@@ -42,6 +52,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.OnNodeGoneApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Orphan"):
 		return &apiv1alpha1.OrphanApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OwnedReplica"):
+		return &apiv1alpha1.OwnedReplicaApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Ownership"):
+		return &apiv1alpha1.OwnershipApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Point"):
+		return &apiv1alpha1.PointApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Pool"):
 		return &apiv1alpha1.PoolApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PoolChange"):
@@ -60,6 +76,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ReplicaStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Replication"):
 		return &apiv1alpha1.ReplicationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ReservationKey"):
+		return &apiv1alpha1.ReservationKeyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Snapshot"):
 		return &apiv1alpha1.SnapshotApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotReplica"):

@@ -34,8 +34,6 @@ func (c Cluster) Report(ctx context.Context, v *v1alpha1.Volume, e *v1alpha1.Rep
 func applied(e *v1alpha1.ReplicaStatus) *apply.ReplicaStatusApplyConfiguration {
 	a := apply.ReplicaStatus().WithNode(e.Node).WithState(e.State).WithReady(e.Ready)
 	a.Pool = entries.Given(e.Pool)
-	a.Active = entries.Given(e.Active)
-	a.UnstagedEpoch = entries.Given(e.UnstagedEpoch)
 	a.Reason = entries.Given(e.Reason)
 	a.Message = entries.Given(e.Message)
 	a.Capacity = entries.Copied(e.Capacity)

@@ -9,7 +9,7 @@ import (
 
 // readyEntry reports a replica that is as the spec wants it.
 func readyEntry(v view) *v1alpha1.ReplicaStatus {
-	e := carried(v)
+	e := &v1alpha1.ReplicaStatus{Node: v.Node}
 	e.Pool, e.State, e.Ready, e.Reason = v.Record.Pool.Name, v1alpha1.ReplicaReady, true, v1alpha1.ReasonCarved
 	e.Capacity, e.Allocated = entries.Bytes(v.Record.Size), entries.Bytes(v.Record.Size)
 	e.Requested = new(v.Object.Spec.Capacity.DeepCopy())
@@ -43,7 +43,7 @@ func unexpandedEntry(v view, reason, message string) *v1alpha1.ReplicaStatus {
 
 // failedEntry reports a replica that cannot be used.
 func failedEntry(v view, reason, message string) *v1alpha1.ReplicaStatus {
-	e := carried(v)
+	e := &v1alpha1.ReplicaStatus{Node: v.Node}
 	e.Pool, e.State, e.Requested = v.Wish.Pool, v1alpha1.ReplicaFailed, new(v.Object.Spec.Capacity.DeepCopy())
 	e.Reason, e.Message = reason, entries.Clip(message)
 	return e
@@ -70,7 +70,7 @@ func conflictEntry(v view) *v1alpha1.ReplicaStatus {
 
 // stuckEntry reports a replica that should go and cannot.
 func stuckEntry(v view, reason, message string) *v1alpha1.ReplicaStatus {
-	e := carried(v)
+	e := &v1alpha1.ReplicaStatus{Node: v.Node}
 	e.Pool, e.State = v.Record.Pool.Name, v1alpha1.ReplicaFailed
 	e.Capacity, e.Allocated = entries.Bytes(v.Record.Size), entries.Bytes(v.Record.Size)
 	e.Reason, e.Message = reason, entries.Clip(message)
@@ -80,7 +80,7 @@ func stuckEntry(v view, reason, message string) *v1alpha1.ReplicaStatus {
 // awayEntry reports a replica that should go and whose pool is not on the node: the data may
 // come back with the pool. The entry keeps a capacity, which says that the data is this object's.
 func awayEntry(v view) *v1alpha1.ReplicaStatus {
-	e, old := carried(v), v.Entry
+	e, old := &v1alpha1.ReplicaStatus{Node: v.Node}, v.Entry
 	e.Pool, e.State, e.Reason = old.Pool, v1alpha1.ReplicaFailed, v1alpha1.ReasonPoolMissing
 	e.Capacity, e.Allocated = entries.Copied(old.Capacity), entries.Copied(old.Allocated)
 	if e.Capacity == nil {
@@ -106,15 +106,6 @@ func goneEntry(v view) *v1alpha1.ReplicaStatus {
 		e.Pool = v.Entry.Pool
 	} else if v.Wish != nil {
 		e.Pool = v.Wish.Pool
-	}
-	return e
-}
-
-// carried begins an entry with the fields that this package does not decide.
-func carried(v view) *v1alpha1.ReplicaStatus {
-	e := &v1alpha1.ReplicaStatus{Node: v.Node}
-	if v.Entry != nil {
-		e.Active, e.UnstagedEpoch = v.Entry.Active, v.Entry.UnstagedEpoch
 	}
 	return e
 }

@@ -23,6 +23,27 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: dev.berth.berth.api.v1alpha1.Attachments
+  map:
+    fields:
+    - name: maxShares
+      type:
+        scalar: numeric
+    - name: persistent
+      type:
+        scalar: boolean
+    - name: yields
+      type:
+        scalar: boolean
+- name: dev.berth.berth.api.v1alpha1.Branch
+  map:
+    fields:
+    - name: epoch
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Epoch
+    - name: from
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Point
 - name: dev.berth.berth.api.v1alpha1.BtrfsPools
   map:
     fields:
@@ -75,9 +96,26 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: number
       type:
         scalar: numeric
-    elementRelationship: atomic
 - name: dev.berth.berth.api.v1alpha1.FSType
   scalar: string
+- name: dev.berth.berth.api.v1alpha1.Failover
+  map:
+    fields:
+    - name: automatic
+      type:
+        scalar: boolean
+    - name: maxDataLoss
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+- name: dev.berth.berth.api.v1alpha1.FenceRequest
+  map:
+    fields:
+    - name: epoch
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Epoch
+    - name: executor
+      type:
+        scalar: string
 - name: dev.berth.berth.api.v1alpha1.ForgottenOrphan
   map:
     fields:
@@ -177,6 +215,18 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+- name: dev.berth.berth.api.v1alpha1.Loss
+  map:
+    fields:
+    - name: epoch
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Epoch
+    - name: kept
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Point
+    - name: known
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Point
 - name: dev.berth.berth.api.v1alpha1.Media
   scalar: string
 - name: dev.berth.berth.api.v1alpha1.NodeGonePolicy
@@ -218,8 +268,92 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: dev.berth.berth.api.v1alpha1.OrphanReason
   scalar: string
+- name: dev.berth.berth.api.v1alpha1.OwnedReplica
+  map:
+    fields:
+    - name: fenced
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Epoch
+    - name: node
+      type:
+        scalar: string
+    - name: point
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Point
+    - name: retryAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: state
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.OwnedState
+    - name: tries
+      type:
+        scalar: numeric
+    - name: unstaged
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Epoch
+- name: dev.berth.berth.api.v1alpha1.OwnedState
+  scalar: string
+- name: dev.berth.berth.api.v1alpha1.Ownership
+  map:
+    fields:
+    - name: approved
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Point
+    - name: clean
+      type:
+        scalar: boolean
+    - name: epoch
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Epoch
+    - name: expireAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: fenceRequest
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.FenceRequest
+    - name: keys
+      type:
+        list:
+          elementType:
+            namedType: dev.berth.berth.api.v1alpha1.ReservationKey
+          elementRelationship: atomic
+    - name: lineage
+      type:
+        list:
+          elementType:
+            namedType: dev.berth.berth.api.v1alpha1.Branch
+          elementRelationship: atomic
+    - name: losses
+      type:
+        list:
+          elementType:
+            namedType: dev.berth.berth.api.v1alpha1.Loss
+          elementRelationship: atomic
+    - name: primary
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Primary
+    - name: recoveryPoint
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Point
+    - name: replicas
+      type:
+        list:
+          elementType:
+            namedType: dev.berth.berth.api.v1alpha1.OwnedReplica
+          elementRelationship: atomic
+    elementRelationship: atomic
 - name: dev.berth.berth.api.v1alpha1.Placement
   scalar: string
+- name: dev.berth.berth.api.v1alpha1.Point
+  map:
+    fields:
+    - name: epoch
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Epoch
+    - name: seq
+      type:
+        scalar: numeric
 - name: dev.berth.berth.api.v1alpha1.Pool
   map:
     fields:
@@ -358,13 +492,15 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.Primary
   map:
     fields:
+    - name: boot
+      type:
+        scalar: string
     - name: node
       type:
         scalar: string
     - name: phase
       type:
         namedType: dev.berth.berth.api.v1alpha1.PrimaryPhase
-    elementRelationship: atomic
 - name: dev.berth.berth.api.v1alpha1.PrimaryPhase
   scalar: string
 - name: dev.berth.berth.api.v1alpha1.ProvisionerType
@@ -385,9 +521,6 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.ReplicaStatus
   map:
     fields:
-    - name: active
-      type:
-        scalar: boolean
     - name: allocated
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
@@ -415,15 +548,35 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: state
       type:
         namedType: dev.berth.berth.api.v1alpha1.ReplicaState
-    - name: unstagedEpoch
-      type:
-        scalar: numeric
 - name: dev.berth.berth.api.v1alpha1.Replication
   map:
     fields:
+    - name: attachments
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Attachments
     - name: factor
       type:
         scalar: numeric
+    - name: failover
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Failover
+    - name: kind
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.ReplicationKind
+- name: dev.berth.berth.api.v1alpha1.ReplicationKind
+  scalar: string
+- name: dev.berth.berth.api.v1alpha1.ReservationKey
+  map:
+    fields:
+    - name: epoch
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Epoch
+    - name: fence
+      type:
+        scalar: boolean
+    - name: node
+      type:
+        scalar: string
 - name: dev.berth.berth.api.v1alpha1.Sharing
   scalar: string
 - name: dev.berth.berth.api.v1alpha1.Snapshot
@@ -698,12 +851,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
-    - name: epoch
+    - name: ownership
       type:
-        namedType: dev.berth.berth.api.v1alpha1.Epoch
-    - name: primary
-      type:
-        namedType: dev.berth.berth.api.v1alpha1.Primary
+        namedType: dev.berth.berth.api.v1alpha1.Ownership
     - name: replicas
       type:
         list:

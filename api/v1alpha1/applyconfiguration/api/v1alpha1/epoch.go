@@ -5,12 +5,12 @@ package v1alpha1
 // EpochApplyConfiguration represents a declarative configuration of the Epoch type for use
 // with apply.
 //
-// Epoch identifies one ownership. The id is random: an API server restored from
-// an old backup may reach the same number again, and must not pass for the same
-// ownership.
+// Epoch identifies one uninterrupted right to write. The id is random: an API server restored from
+// an old backup may reach the same number again, and must not pass for the same ownership.
 type EpochApplyConfiguration struct {
-	// number grows with each ownership. It grows by more than one where an agent
-	// has promised a higher number: the next epoch must be above that.
+	// number grows with each ownership. It grows by more than one where a node has promised a
+	// higher number: the next epoch must be above that. The keys of shared disks have room for
+	// 30 bits of it.
 	Number *int64 `json:"number,omitempty"`
 	// id is random, and compared for equality only.
 	ID *string `json:"id,omitempty"`

@@ -11,8 +11,11 @@ import (
 //
 // Primary is the replica that may write.
 type PrimaryApplyConfiguration struct {
-	// node of the primary.
+	// node of the primary; absent until a node has opened an epoch.
 	Node *string `json:"node,omitempty"`
+	// boot is the boot id of the node when it took over. A proof about an earlier boot says
+	// nothing about this one.
+	Boot *string `json:"boot,omitempty"`
 	// phase of its ownership.
 	Phase *apiv1alpha1.PrimaryPhase `json:"phase,omitempty"`
 }
@@ -28,6 +31,14 @@ func Primary() *PrimaryApplyConfiguration {
 // If called multiple times, the Node field is set to the value of the last call.
 func (b *PrimaryApplyConfiguration) WithNode(value string) *PrimaryApplyConfiguration {
 	b.Node = &value
+	return b
+}
+
+// WithBoot sets the Boot field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Boot field is set to the value of the last call.
+func (b *PrimaryApplyConfiguration) WithBoot(value string) *PrimaryApplyConfiguration {
+	b.Boot = &value
 	return b
 }
 

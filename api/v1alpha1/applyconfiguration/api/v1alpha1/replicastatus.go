@@ -20,8 +20,6 @@ type ReplicaStatusApplyConfiguration struct {
 	State *apiv1alpha1.ReplicaState `json:"state,omitempty"`
 	// ready says whether the replica could become primary.
 	Ready *bool `json:"ready,omitempty"`
-	// active says whether the primary uses the replica.
-	Active *bool `json:"active,omitempty"`
 	// capacity is the actual size of the replica in bytes; absent when there is no
 	// replica. The capacity of the volume cannot shrink below it.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
@@ -30,8 +28,6 @@ type ReplicaStatusApplyConfiguration struct {
 	Allocated *resource.Quantity `json:"allocated,omitempty"`
 	// requested is the capacity from the spec that this report answers.
 	Requested *resource.Quantity `json:"requested,omitempty"`
-	// unstagedEpoch is the epoch that the node gave up cleanly.
-	UnstagedEpoch *int64 `json:"unstagedEpoch,omitempty"`
 	// reason is a CamelCase word for the state, from a fixed list.
 	Reason *string `json:"reason,omitempty"`
 	// message is for people.
@@ -76,14 +72,6 @@ func (b *ReplicaStatusApplyConfiguration) WithReady(value bool) *ReplicaStatusAp
 	return b
 }
 
-// WithActive sets the Active field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Active field is set to the value of the last call.
-func (b *ReplicaStatusApplyConfiguration) WithActive(value bool) *ReplicaStatusApplyConfiguration {
-	b.Active = &value
-	return b
-}
-
 // WithCapacity sets the Capacity field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Capacity field is set to the value of the last call.
@@ -105,14 +93,6 @@ func (b *ReplicaStatusApplyConfiguration) WithAllocated(value resource.Quantity)
 // If called multiple times, the Requested field is set to the value of the last call.
 func (b *ReplicaStatusApplyConfiguration) WithRequested(value resource.Quantity) *ReplicaStatusApplyConfiguration {
 	b.Requested = &value
-	return b
-}
-
-// WithUnstagedEpoch sets the UnstagedEpoch field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the UnstagedEpoch field is set to the value of the last call.
-func (b *ReplicaStatusApplyConfiguration) WithUnstagedEpoch(value int64) *ReplicaStatusApplyConfiguration {
-	b.UnstagedEpoch = &value
 	return b
 }
 

@@ -2,13 +2,24 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "berth.dev/berth/api/v1alpha1"
+)
+
 // ReplicationApplyConfiguration represents a declarative configuration of the Replication type for use
 // with apply.
 //
-// Replication says how many replicas a volume has.
+// Replication says how many replicas a volume has, and of which kind.
 type ReplicationApplyConfiguration struct {
 	// factor is the number of replicas, the primary included.
 	Factor *int32 `json:"factor,omitempty"`
+	// kind of the replicas. Without it the volume has one copy, whose node owns it by holding it.
+	Kind *apiv1alpha1.ReplicationKind `json:"kind,omitempty"`
+	// failover says when the volume may go on without its primary. Without it an administrator
+	// decides each time.
+	Failover *FailoverApplyConfiguration `json:"failover,omitempty"`
+	// attachments says how a shared disk may be used.
+	Attachments *AttachmentsApplyConfiguration `json:"attachments,omitempty"`
 }
 
 // ReplicationApplyConfiguration constructs a declarative configuration of the Replication type for use with
@@ -22,5 +33,29 @@ func Replication() *ReplicationApplyConfiguration {
 // If called multiple times, the Factor field is set to the value of the last call.
 func (b *ReplicationApplyConfiguration) WithFactor(value int32) *ReplicationApplyConfiguration {
 	b.Factor = &value
+	return b
+}
+
+// WithKind sets the Kind field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Kind field is set to the value of the last call.
+func (b *ReplicationApplyConfiguration) WithKind(value apiv1alpha1.ReplicationKind) *ReplicationApplyConfiguration {
+	b.Kind = &value
+	return b
+}
+
+// WithFailover sets the Failover field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Failover field is set to the value of the last call.
+func (b *ReplicationApplyConfiguration) WithFailover(value *FailoverApplyConfiguration) *ReplicationApplyConfiguration {
+	b.Failover = value
+	return b
+}
+
+// WithAttachments sets the Attachments field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Attachments field is set to the value of the last call.
+func (b *ReplicationApplyConfiguration) WithAttachments(value *AttachmentsApplyConfiguration) *ReplicationApplyConfiguration {
+	b.Attachments = value
 	return b
 }

@@ -14,10 +14,9 @@ type VolumeStatusApplyConfiguration struct {
 	// conditions of the volume as a whole, set by the controller when there is
 	// something to say: a volume whose replica became ready at once has none.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// epoch counts the ownerships of the volume. Only Stage raises it.
-	Epoch *EpochApplyConfiguration `json:"epoch,omitempty"`
-	// primary is the one replica that may write.
-	Primary *PrimaryApplyConfiguration `json:"primary,omitempty"`
+	// ownership is the record of a volume with several replicas: which node may write, and which
+	// replicas count. Volumes with one copy have none.
+	Ownership *OwnershipApplyConfiguration `json:"ownership,omitempty"`
 	// replicas are the reports of the nodes, each written by its own agent.
 	Replicas []ReplicaStatusApplyConfiguration `json:"replicas,omitempty"`
 }
@@ -41,19 +40,11 @@ func (b *VolumeStatusApplyConfiguration) WithConditions(values ...*v1.ConditionA
 	return b
 }
 
-// WithEpoch sets the Epoch field in the declarative configuration to the given value
+// WithOwnership sets the Ownership field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Epoch field is set to the value of the last call.
-func (b *VolumeStatusApplyConfiguration) WithEpoch(value *EpochApplyConfiguration) *VolumeStatusApplyConfiguration {
-	b.Epoch = value
-	return b
-}
-
-// WithPrimary sets the Primary field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Primary field is set to the value of the last call.
-func (b *VolumeStatusApplyConfiguration) WithPrimary(value *PrimaryApplyConfiguration) *VolumeStatusApplyConfiguration {
-	b.Primary = value
+// If called multiple times, the Ownership field is set to the value of the last call.
+func (b *VolumeStatusApplyConfiguration) WithOwnership(value *OwnershipApplyConfiguration) *VolumeStatusApplyConfiguration {
+	b.Ownership = value
 	return b
 }
 
