@@ -1,0 +1,68 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ownership"
+)
+
+// Absent says that the API answered that there is no record: no Volume, or one whose creation has
+// not come to its first record. A backup from before that looks the same.
+type Absent struct{ Volume string }
+
+func (e *Absent) Error() string { return fmt.Sprintf("volume %s has no record of ownership", e.Volume) }
+
+// Unread says that the record could not be read. That proves nothing about it.
+type Unread struct {
+	Volume string
+	Cause  error
+}
+
+func (e *Unread) Error() string {
+	return fmt.Sprintf("could not read the record of ownership of volume %s: %v", e.Volume, e.Cause)
+}
+
+func (e *Unread) Unwrap() error { return e.Cause }
+
+// OneCopy says that the volume has one copy. It needs no record, and no rule of ownership decides
+// about it.
+type OneCopy struct{ Volume string }
+
+func (e *OneCopy) Error() string {
+	return fmt.Sprintf("volume %s has one copy and needs no record of ownership", e.Volume)
+}
+
+// Read turns the outcome of an uncached read of the named Volume into its record. The error is
+// *Absent, *Unread or *OneCopy.
+func Read(name string, v *v1alpha1.Volume, err error) (*ownership.Volume, error) {
+	switch {
+	case absent(err):
+		return nil, &Absent{Volume: name}
+	case err != nil:
+		return nil, &Unread{Volume: name, Cause: err}
+	case v == nil || v.Name != name:
+		return nil, &Unread{Volume: name, Cause: errors.New("the answer is about another volume")}
+	}
+	return From(v)
+}
+
+// absent tells whether the API server itself said that it has no such object. It also answers 404
+// while it does not know the kind, because its definition is missing or not yet served; the client
+// marks that answer as an unexpected one.
+func absent(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// Tell puts the outcome of a read into the facts of a node.
+func Tell(f *ownership.NodeFacts, v *ownership.Volume, err error) {
+	var none *Absent
+	f.Record, f.Absent = nil, errors.As(err, &none)
+	if err == nil {
+		f.Record = v
+	}
+}
