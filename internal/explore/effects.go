@@ -146,7 +146,9 @@ func (w *World) write(who int, p *pending) {
 	if p.read.rv != w.server.current.rv && !w.rules.Conduct.BlindWrites {
 		return // another process was faster; read again
 	}
+	sound := w.Violation == ""
 	w.recordJudge().checkRecord(p)
+	w.journal(who, p, sound && w.Violation != "")
 	w.diskJudge().noteUse()
 	w.commit(p.action.Next)
 }

@@ -19,6 +19,8 @@ type Rules struct {
 	MustStop func(c *ownership.Contact) (bool, ownership.Why)
 	Contract func(l *ownership.Leases) (ownership.Proof, bool)
 	Conduct  Conduct
+	// Journal, if not nil, is told of every write of the record by a process.
+	Journal func(Written)
 }
 
 // Conduct is the behaviour that the rules require of the shell. The zero value is
