@@ -17,18 +17,33 @@ import (
 // SchedulerAccount is berth-scheduler's service account in Namespace.
 const SchedulerAccount = "berth-scheduler"
 
+// ControllerAccount is the controllers' service account in Namespace.
+const ControllerAccount = "berth-controller"
+
+// Controller returns a client with a token of the controllers' account, whose role allows every
+// write to Berth's objects.
+func (e *Environment) Controller(t testing.TB) client.Client {
+	t.Helper()
+	return e.accountClient(t, ControllerAccount)
+}
+
 // Scheduler returns a client with a token of the scheduler's account. Like the agents'
 // role, its role allows every write to Berth's objects. The first call makes the account:
 // tests of the scheduler itself install the chart's, which may do less.
 func (e *Environment) Scheduler(t testing.TB) client.Client {
 	t.Helper()
+	return e.accountClient(t, SchedulerAccount)
+}
+
+func (e *Environment) accountClient(t testing.TB, name string) client.Client {
+	t.Helper()
 	everything := []string{"*"}
-	err := e.installAccount(t.Context(), SchedulerAccount,
+	err := e.installAccount(t.Context(), name,
 		rbacv1.PolicyRule{APIGroups: []string{"berth.dev"}, Resources: everything, Verbs: everything})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := e.tokenConfig(t.Context(), SchedulerAccount, nil)
+	config, err := e.tokenConfig(t.Context(), name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -191,10 +191,10 @@ func TestAnAgentCannotMakeTheCapacityOfAnotherItsOwn(t *testing.T) {
 
 func TestThePoliciesOfAgentsBindOnlyAgents(t *testing.T) {
 	env := apitest.Start(t)
-	v := live(t, env.Client, newVolume(t), ready("n1", "n2"), epoch("n1", 1), active("n1"))
-	fenced("n1")(v)
+	v := live(t, env.Client, newVolume(t), ready("n1", "n2"))
+	failed("n1")(v)
 	condition(metav1.ConditionFalse)(v)
 	if err := env.Client.Status().Update(t.Context(), v); err != nil {
-		t.Fatalf("the controller cannot fence: %v", err)
+		t.Fatalf("an administrator cannot write: %v", err)
 	}
 }

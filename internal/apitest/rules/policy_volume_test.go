@@ -16,9 +16,7 @@ var (
 	unboundVolumes   = denied("berth-agent-volumes", "the token is not bound to a pod on a node")
 	ownEntry         = denied("berth-agent-volumes", "the agent of n1 may write only its own entry of status.replicas")
 	placedEntry      = denied("berth-agent-volumes", "the agent of n1 may add its entry only where spec.replicas names it")
-	ownPrimary       = denied("berth-agent-volumes", "the agent of n1 may make only itself primary, and never Fenced")
-	ownEpoch         = denied("berth-agent-volumes", "the agent of n1 may begin an epoch only as its primary, at most 1000000 above the last")
-	ownFields        = denied("berth-agent-volumes", "an agent writes only replicas, primary and epoch of a Volume's status")
+	ownFields        = denied("berth-agent-volumes", "an agent writes only replicas and ownership of a Volume's status")
 	ownSnapshot      = denied("berth-agent-snapshots", "the agent of n1 may write only its own entry of status.replicas")
 	placedSnapshot   = denied("berth-agent-snapshots", "the agent of n1 may add its entry only where spec.replicas names it")
 	unboundSnapshots = denied("berth-agent-snapshots", "the token is not bound to a pod on a node")
@@ -61,40 +59,6 @@ var agentCases = map[string]statusCase{
 		before: []change{ready("n1")}, change: ready("n2"), refusal: ownEntry},
 	"replaces the entry of a second node by the entry of a third node": {
 		before: []change{ready("n1", "n2"), gone("n2")}, change: all(dropped("n2"), ready("n3")), refusal: ownEntry},
-	"becomes the first primary": {
-		before: []change{ready("n1", "n2")}, change: epoch("n1", 1)},
-	"takes over from a released primary": {
-		before: []change{ready("n1", "n2"), epoch("n2", 1), released("n2")}, change: epoch("n1", 2)},
-	"takes over from a fenced primary": {
-		before: []change{ready("n1", "n2"), epoch("n2", 1), fenced("n2")}, change: epoch("n1", 2)},
-	"reports and takes over in the same write": {
-		before: []change{ready("n2"), epoch("n2", 1), released("n2")}, change: all(ready("n1"), epoch("n1", 2))},
-	"takes over from a preparing primary": {
-		before: []change{ready("n1", "n2"), epoch("n2", 1)}, change: epoch("n1", 2), refusal: primaryMoves},
-	"takes over though the own replica is not ready": {
-		before: []change{ready("n2"), failed("n1"), epoch("n2", 1), released("n2")}, change: epoch("n1", 2), refusal: epochReady},
-	"becomes active": {
-		before: []change{ready("n1"), epoch("n1", 1)}, change: active("n1")},
-	"releases the own ownership": {
-		before: []change{ready("n1"), epoch("n1", 1), active("n1")}, change: all(released("n1"), unstaged("n1", 1))},
-	"makes another node primary": {
-		before: []change{ready("n1", "n2")}, change: epoch("n2", 1), refusal: ownPrimary},
-	"hands over to another node": {
-		before: []change{ready("n1", "n2"), epoch("n1", 1), released("n1")}, change: epoch("n2", 2), refusal: ownPrimary},
-	"fences another node": {
-		before: []change{ready("n1", "n2"), epoch("n2", 1), active("n2")}, change: fenced("n2"), refusal: ownPrimary},
-	"releases another node": {
-		before: []change{ready("n1", "n2"), epoch("n2", 1), active("n2")}, change: released("n2"), refusal: ownPrimary},
-	"fences itself": {
-		before: []change{ready("n1"), epoch("n1", 1), active("n1")}, change: fenced("n1"), refusal: ownPrimary},
-	"calls the own fenced ownership released": {
-		before: []change{ready("n1"), epoch("n1", 1), fenced("n1")}, change: released("n1"), refusal: withinEpoch},
-	"raises the epoch of another node": {
-		before: []change{ready("n1", "n2"), epoch("n2", 1)}, change: numbered(2), refusal: ownEpoch},
-	"goes past an epoch that the node promised locally": {
-		before: []change{ready("n1"), epoch("n1", 1), released("n1")}, change: epoch("n1", 1000001)},
-	"claims an epoch too far ahead": {
-		before: []change{ready("n1"), epoch("n1", 1), released("n1")}, change: epoch("n1", 1000002), refusal: ownEpoch},
 	"sets a condition": {
 		before: []change{ready("n1")}, change: condition(metav1.ConditionTrue), refusal: ownFields},
 	"changes a condition": {

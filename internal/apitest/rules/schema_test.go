@@ -42,10 +42,13 @@ func walk(path string, s apiextensionsv1.JSONSchemaProps, visit func(path string
 // refusals returns every refusal that some case of this package expects.
 func refusals() map[string]bool {
 	seen := refusedClasses()
-	for _, cases := range []map[string]statusCase{epochCases, primaryCases, entryCases, specCases, agentCases} {
+	for _, cases := range []map[string]statusCase{entryCases, specCases, agentCases} {
 		for _, tc := range cases {
 			seen[tc.refusal] = true
 		}
+	}
+	for _, tc := range ownershipCases {
+		seen[tc.refusal] = true
 	}
 	for _, tc := range createCases {
 		seen[tc.refusal] = true

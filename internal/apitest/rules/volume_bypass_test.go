@@ -18,22 +18,22 @@ var removals = map[string]struct {
 	patch string
 }{
 	"a merge patch of status to null":                  {types.MergePatchType, `{"status":null}`},
-	"a merge patch of epoch to null":                   {types.MergePatchType, `{"status":{"epoch":null}}`},
-	"a merge patch of primary to null":                 {types.MergePatchType, `{"status":{"primary":null}}`},
-	"a merge patch of epoch and primary to null":       {types.MergePatchType, `{"status":{"epoch":null,"primary":null}}`},
+	"a merge patch of ownership to null":               {types.MergePatchType, `{"status":{"ownership":null}}`},
+	"a merge patch of its primary to null":             {types.MergePatchType, `{"status":{"ownership":{"primary":null}}}`},
+	"a merge patch of its lineage to null":             {types.MergePatchType, `{"status":{"ownership":{"lineage":null}}}`},
 	"a merge patch of replicas to null":                {types.MergePatchType, `{"status":{"replicas":null}}`},
 	"a merge patch that replaces all entries with one": {types.MergePatchType, `{"status":{"replicas":[{"node":"n1","state":"Failed","ready":false}]}}`},
 	"a JSON patch that removes the status":             {types.JSONPatchType, `[{"op":"remove","path":"/status"}]`},
-	"a JSON patch that removes the epoch":              {types.JSONPatchType, `[{"op":"remove","path":"/status/epoch"}]`},
+	"a JSON patch that removes the ownership":          {types.JSONPatchType, `[{"op":"remove","path":"/status/ownership"}]`},
 	"a JSON patch that removes the entries":            {types.JSONPatchType, `[{"op":"remove","path":"/status/replicas"}]`},
 	"a JSON patch that removes one entry":              {types.JSONPatchType, `[{"op":"remove","path":"/status/replicas/1"}]`},
-	"a JSON patch that lowers the epoch":               {types.JSONPatchType, `[{"op":"replace","path":"/status/epoch","value":{"number":1,"id":"random-1"}}]`},
-	"a JSON patch that moves the primary":              {types.JSONPatchType, `[{"op":"replace","path":"/status/primary","value":{"node":"n2","phase":"Active"}}]`},
+	"a JSON patch that lowers the epoch":               {types.JSONPatchType, `[{"op":"replace","path":"/status/ownership/epoch","value":{"number":1,"id":"random-1"}}]`},
+	"a JSON patch that moves the primary":              {types.JSONPatchType, `[{"op":"replace","path":"/status/ownership/primary/node","value":"n2"}]`},
 }
 
 func owned(t *testing.T, env *apitest.Environment) *v1alpha1.Volume {
 	t.Helper()
-	return live(t, env.Client, newVolume(t), ready("n1", "n2"), epoch("n1", 3), active("n1"))
+	return live(t, env.Controller(t), newVolume(t, replicated), ready("n1", "n2"), recorded)
 }
 
 func TestNoPatchRemovesTheRecordedDecisionsOfAVolume(t *testing.T) {
@@ -42,7 +42,7 @@ func TestNoPatchRemovesTheRecordedDecisionsOfAVolume(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := owned(t, env)
 			before := v.DeepCopy()
-			err := env.Client.Status().Patch(t.Context(), v, client.RawPatch(tc.kind, []byte(tc.patch)))
+			err := env.Controller(t).Status().Patch(t.Context(), v, client.RawPatch(tc.kind, []byte(tc.patch)))
 			expect(t, err, "is invalid")
 			unchanged(t, env.Client, before)
 		})
@@ -51,24 +51,26 @@ func TestNoPatchRemovesTheRecordedDecisionsOfAVolume(t *testing.T) {
 
 func TestAForcedApplyDoesNotRemoveTheRecordedDecisionsOfAVolume(t *testing.T) {
 	env := apitest.Start(t)
-	v := newVolume(t)
+	v := newVolume(t, replicated)
 	if err := env.Client.Create(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
 	owner := []client.SubResourceApplyOption{client.FieldOwner("one-manager"), client.ForceOwnership}
 	entry := apply.ReplicaStatus().WithNode("n1").WithState(v1alpha1.ReplicaReady).WithReady(true).WithCapacity(v.Spec.Capacity)
-	full := apply.Volume(v.Name).WithStatus(apply.VolumeStatus().WithReplicas(entry).
-		WithEpoch(apply.Epoch().WithNumber(3).WithID("random-3")).
-		WithPrimary(apply.Primary().WithNode("n1").WithPhase(v1alpha1.PrimaryPreparing)))
-	if err := env.Client.Status().Apply(t.Context(), full, owner...); err != nil {
+	full := apply.Volume(v.Name).WithStatus(apply.VolumeStatus().WithReplicas(entry).WithOwnership(&apply.OwnershipApplyConfiguration{
+		Epoch:   apply.Epoch().WithNumber(3).WithID("random-3"),
+		Primary: apply.Primary().WithPhase(v1alpha1.PrimaryReleased),
+		Clean:   new(true),
+		Lineage: []apply.BranchApplyConfiguration{*apply.Branch().WithEpoch(apply.Epoch().WithNumber(3).WithID("random-3"))},
+	}))
+	c := env.Controller(t)
+	if err := c.Status().Apply(t.Context(), full, owner...); err != nil {
 		t.Fatal(err)
 	}
-	withoutEntry := apply.Volume(v.Name).WithStatus(apply.VolumeStatus().
-		WithEpoch(apply.Epoch().WithNumber(3).WithID("random-3")).
-		WithPrimary(apply.Primary().WithNode("n1").WithPhase(v1alpha1.PrimaryPreparing)))
-	expect(t, env.Client.Status().Apply(t.Context(), withoutEntry, owner...), entryLeaves)
-	withoutEpoch := apply.Volume(v.Name).WithStatus(apply.VolumeStatus().WithReplicas(entry))
-	expect(t, env.Client.Status().Apply(t.Context(), withoutEpoch, owner...), epochRemoved)
+	withoutEntry := apply.Volume(v.Name).WithStatus(apply.VolumeStatus().WithOwnership(full.Status.Ownership))
+	expect(t, c.Status().Apply(t.Context(), withoutEntry, owner...), entryLeaves)
+	withoutOwnership := apply.Volume(v.Name).WithStatus(apply.VolumeStatus().WithReplicas(entry))
+	expect(t, c.Status().Apply(t.Context(), withoutOwnership, owner...), ownershipRemoved)
 }
 
 func TestWritesToTheMainEndpointLeaveTheStatusAlone(t *testing.T) {

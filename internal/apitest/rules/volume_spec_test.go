@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest"
@@ -17,6 +18,9 @@ const (
 	sourceImmutable  = "source is immutable"
 	oneSource        = "a source is either a snapshot or a volume"
 	adoptedImmutable = "adopted is immutable"
+	kindImmutable    = "replication.kind is immutable"
+	attachmentsKind  = "attachments is for kind Attachments, and required there"
+	failoverKind     = "failover is for volumes with a kind of replication"
 	driverImmutable  = "driver is immutable"
 	fsTypeImmutable  = "fsType is immutable"
 	mkfsImmutable    = "mkfsOptions is immutable"
@@ -66,7 +70,17 @@ var createCases = map[string]struct {
 	"a volume from a snapshot and a volume": {change: from(v1alpha1.SnapshotName("a"), v1alpha1.VolumeName("a")), refusal: oneSource},
 	"a volume with an empty source":         {change: from("", ""), refusal: oneSource},
 	"a volume from a foreign volume":        {change: from("", "root"), refusal: "spec.source.volume"},
-	"no pool class":                         {change: func(v *v1alpha1.Volume) { v.Spec.PoolClass = "" }, refusal: "spec.poolClass"},
+	"a volume that follows by snapshots":    {change: replicated},
+	"a shared disk":                         {change: shared},
+	"a shared disk without shares": {refusal: attachmentsKind,
+		change: func(v *v1alpha1.Volume) { v.Spec.Replication.Kind = v1alpha1.ReplicationAttachments }},
+	"copies with shares": {refusal: attachmentsKind,
+		change: all(shared, replicated)},
+	"one copy with failover": {refusal: failoverKind,
+		change: func(v *v1alpha1.Volume) { v.Spec.Replication.Failover = &v1alpha1.Failover{Automatic: true} }},
+	"a negative bound of lost data": {refusal: "spec.replication.failover.maxDataLoss",
+		change: all(replicated, func(v *v1alpha1.Volume) { v.Spec.Replication.Failover.MaxDataLoss = &metav1.Duration{Duration: -1} })},
+	"no pool class": {change: func(v *v1alpha1.Volume) { v.Spec.PoolClass = "" }, refusal: "spec.poolClass"},
 	"a replica without a pool": {refusal: "spec.replicas[0].pool",
 		change: func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "" }},
 	"two replicas on one node": {change: wanted("n1", "n1"), refusal: "Duplicate value"},
@@ -84,11 +98,11 @@ func TestAVolumeIsCreatedOnlyInAFormThatCanBeServed(t *testing.T) {
 
 func TestAVolumesStatusAtCreationIsDropped(t *testing.T) {
 	env := apitest.Start(t)
-	v := newVolume(t, ready("n1"), epoch("n1", 7))
+	v := newVolume(t, ready("n1"), recorded)
 	if err := env.Client.Create(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
-	if v.Status.Epoch != nil || v.Status.Primary != nil || v.Status.Replicas != nil {
+	if v.Status.Ownership != nil || v.Status.Replicas != nil {
 		t.Fatalf("status at creation was kept: %+v", v.Status)
 	}
 }
@@ -145,18 +159,8 @@ var specCases = map[string]statusCase{
 		before: []change{ready("n1", "n2")}, change: wanted("n2")},
 	"a replica does not change the pool": {
 		change: func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "other" }, refusal: poolImmutable},
-	"the wish for a preparing primary stays": {
-		before: []change{ready("n1", "n2"), epoch("n1", 1)}, change: wanted("n2"), refusal: primaryWanted},
-	"the wish for an active primary stays": {
-		before: []change{ready("n1", "n2"), epoch("n1", 1), active("n1")}, change: wanted("n2"), refusal: primaryWanted},
-	"the wish for an active primary does not leave with the list": {
-		before: []change{ready("n1", "n2"), epoch("n1", 1), active("n1")}, change: wanted(), refusal: primaryWanted},
-	"the wish for a secondary may go": {
-		before: []change{ready("n1", "n2"), epoch("n1", 1), active("n1")}, change: wanted("n1")},
-	"the wish for a released primary may go": {
-		before: []change{ready("n1", "n2"), epoch("n1", 1), released("n1")}, change: wanted("n2")},
-	"the wish for a fenced primary may go": {
-		before: []change{ready("n1", "n2"), epoch("n1", 1), fenced("n1")}, change: wanted("n2")},
+	"one copy does not become several later": {
+		change: func(v *v1alpha1.Volume) { v.Spec.Replication.Kind = v1alpha1.ReplicationSnapshots }, refusal: kindImmutable},
 }
 
 func TestAVolumesSpecChangesOnlyAsItsRulesAllow(t *testing.T) {

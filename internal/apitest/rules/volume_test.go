@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -112,10 +111,6 @@ func copying(node string) change {
 	return entry(node, func(r *v1alpha1.ReplicaStatus) { r.State, r.Ready = v1alpha1.ReplicaCopying, false })
 }
 
-func unstaged(node string, epoch int64) change {
-	return entry(node, func(r *v1alpha1.ReplicaStatus) { r.UnstagedEpoch = epoch })
-}
-
 func dropped(node string) change {
 	return func(v *v1alpha1.Volume) {
 		v.Status.Replicas = slices.DeleteFunc(v.Status.Replicas, func(r v1alpha1.ReplicaStatus) bool { return r.Node == node })
@@ -133,22 +128,3 @@ func entry(node string, edit func(*v1alpha1.ReplicaStatus)) change {
 		edit(&v.Status.Replicas[i])
 	}
 }
-
-// epoch begins an ownership: a Preparing primary under a number and its own id.
-func epoch(node string, number int64) change {
-	return all(numbered(number), phase(node, v1alpha1.PrimaryPreparing))
-}
-
-func numbered(number int64) change {
-	return func(v *v1alpha1.Volume) {
-		v.Status.Epoch = &v1alpha1.Epoch{Number: number, ID: fmt.Sprintf("random-%d", number)}
-	}
-}
-
-func phase(node string, p v1alpha1.PrimaryPhase) change {
-	return func(v *v1alpha1.Volume) { v.Status.Primary = &v1alpha1.Primary{Node: node, Phase: p} }
-}
-
-func active(node string) change   { return phase(node, v1alpha1.PrimaryActive) }
-func released(node string) change { return phase(node, v1alpha1.PrimaryReleased) }
-func fenced(node string) change   { return phase(node, v1alpha1.PrimaryFenced) }

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/explore"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/record"
+)
+
+// The processes beside the agents, which are named after their nodes.
+const (
+	controller = "controller"
+	scheduler  = "scheduler"
+	// person is an administrator who may do everything that a role can allow.
+	person = "person"
+	// stranger is the agent of a node that never has a replica.
+	stranger = "stranger"
+)
+
+var everybody = []string{"a", "b", "c", "d", stranger, controller, scheduler, person}
+
+// actor is the process that made the write. Both controllers have one account.
+func actor(w explore.Written) string {
+	if slices.Contains(everybody, w.By) {
+		return w.By
+	}
+	return controller
+}
+
+// object is a Volume with the parameters and the record.
+func object(name string, v *ownership.Volume) (*v1alpha1.Volume, error) {
+	o := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.VolumeFinalizer}}, Spec: v1alpha1.VolumeSpec{
+		Capacity: resource.MustParse("1Gi"), VolumeMode: v1alpha1.Block, PoolClass: "fast", Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementVolume,
+		Replication: v1alpha1.Replication{Factor: int32(v.Factor), Kind: v1alpha1.ReplicationKind(v.Kind.String()),
+			Failover: &v1alpha1.Failover{Automatic: v.Failover.Automatic, MaxDataLoss: &metav1.Duration{Duration: v.Failover.MaxDataLoss}}},
+	}}
+	if v.Kind.Traits().Attaches {
+		o.Spec.Replication.Attachments = &v1alpha1.Attachments{MaxShares: int32(v.Sharing.MaxShares), Yields: v.Sharing.Yields, Persistent: v.Sharing.Persistent}
+	}
+	if v.Deleting {
+		o.DeletionTimestamp = &metav1.Time{}
+		*o.DeletionTimestamp = metav1.Unix(1, 0)
+	}
+	return record.Into(o, v)
+}
+
+// others are the processes that must not make the write. Two writes have more than one possible
+// author: a new epoch looks like a repair, which every node with a replica and every controller
+// may write; and a replica that was to go is counted on again by the controller or its node.
+func others(w explore.Written) (wrong []string) {
+	for _, who := range everybody {
+		if who == actor(w) || mayRepair(w, who) || who == controller && again(w) != "" || again(w) == who {
+			continue
+		}
+		wrong = append(wrong, who)
+	}
+	return wrong
+}
+
+func mayRepair(w explore.Written, who string) bool {
+	if w.Before.Epoch == w.After.Epoch {
+		return false
+	}
+	if _, has := w.Before.Replica(who); !has && who != controller {
+		return false
+	}
+	// A node without an entry adds its own while it repairs the record. No other may.
+	for _, e := range w.After.Replicas {
+		if _, had := w.Before.Replica(e.Node); !had && e.Node != who && e.Node != w.After.Primary.Node {
+			return false
+		}
+	}
+	return true
+}
+
+// again is the node whose replica is counted on again, if that is all that changes.
+func again(w explore.Written) string {
+	if w.Before.Epoch != w.After.Epoch || w.Before.ExpireAt != w.After.ExpireAt {
+		return ""
+	}
+	for _, e := range w.After.Replicas {
+		if old, had := w.Before.Replica(e.Node); had && old.State == ownership.Removing && e.State == ownership.Syncing {
+			return e.Node
+		}
+	}
+	return ""
+}
+
+// unseen are the mistakes that an API server cannot see in a write, each with the reason.
+var unseen = map[string]string{
+	"one writer: epoch":              "a takeover of an open epoch looks like the repair of a record that a backup brought back",
+	"epoch: was issued before":       "the API server does not remember the epochs before a backup",
+	"fence:":                         "only the machine or the disk knows whether the writer is stopped",
+	"brake:":                         "the API server does not count lost nodes",
+	"policy: going on":               "the API server does not know the age of a snapshot",
+	"recovery point:":                "the API server does not see snapshots",
+	"lineage:":                       "the API server does not see data",
+	"lost writes: the mended record": "what a promise lists is not in the record",
+	"lost writes: epoch":             "what a reachable node knows is not in the record",
+	"expiry:":                        "the API server does not know which pods use the volume",
+	"attachment:":                    "the API server does not know which pods use the volume, and which slots are wanted",
+	"leak:":                          "only the provisioner knows what is attached",
+}
+
+// life plays a schedule and returns its writes.
+func life(seed uint64, rules *explore.Rules) (writes []explore.Written) {
+	rules.Journal = func(w explore.Written) { writes = append(writes, w) }
+	explore.Random(seed, rules, nil)
+	return writes
+}
+
+func kindOf(w explore.Written) string {
+	switch old, next := w.Before, w.After; {
+	case w.Mended:
+		return "repairs"
+	case old.Epoch != next.Epoch:
+		return "takeovers"
+	case old.Primary != next.Primary:
+		return fmt.Sprintf("%v to %v", old.Primary.Phase, next.Primary.Phase)
+	}
+	return "entries and the rest"
+}
