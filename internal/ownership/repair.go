@@ -17,6 +17,9 @@ import (
 // owner must wait for a release or a fence, as if the backup had never happened. A
 // backup does not know either whether the volume was unmounted cleanly since.
 //
+// A node without an entry in the record waits for a controller to mend it. The API does not let it
+// write: else any node could claim to know better about any volume.
+//
 // A shared disk may be held for a later epoch that no answering node has promised. Its
 // key then tells only the number, so nothing is decided until a node that knows the
 // epoch answers.
@@ -38,6 +41,9 @@ func repairRecord(f *NodeFacts) (Action, bool) {
 	}
 	if best.Epoch.IsZero() {
 		return next()
+	}
+	if _, counted := f.Record.Replica(f.Me); f.Me != "" && !counted {
+		return wait(Why{Reason: RecordBehind, Epoch: best.Epoch, Node: best.Primary}) // a controller mends it
 	}
 	if best.Primary != f.Me {
 		who = ownerCopy(f.Peers, best.Primary)

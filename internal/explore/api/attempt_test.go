@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,4 +126,21 @@ func kindOf(w explore.Written) string {
 		return fmt.Sprintf("%v to %v", old.Primary.Phase, next.Primary.Phase)
 	}
 	return "entries and the rest"
+}
+
+// whyUnseen is the reason why the API server cannot refuse a write with this violation, empty if it
+// must refuse it.
+func whyUnseen(violation string) string {
+	if strings.Contains(violation, "was issued before") {
+		return unseen["epoch: was issued before"]
+	}
+	if strings.Contains(violation, "no loss is recorded") || strings.HasPrefix(violation, "attachment: the owner") {
+		return ""
+	}
+	for start, reason := range unseen {
+		if strings.HasPrefix(violation, start) {
+			return reason
+		}
+	}
+	return ""
 }
