@@ -24,7 +24,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-release test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-release-all test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs mutants soak ## Everything, long models included
+test-all: test test-release-all test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -46,6 +46,10 @@ ZFS_SUITES := ./internal/provision/zfs/guesttest
 
 # Packages with tests that need root, disks and a kernel with device-mapper.
 PLATFORM := ./internal/provision/lvm $(LVM_SUITES)=thin ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/publish/staging
+
+.PHONY: test-record
+test-record: bin/lab ## Every record write of a thousand explored schedules, by its process and by all others, on a real API server
+	$(ENVTEST) go test -count=1 -timeout 60m -v ./internal/explore/api -schedules 1000
 
 # Tests that need a kernel with device-mapper run in a throw-away guest.
 .PHONY: test-platform

@@ -161,7 +161,7 @@ func TestTheAPIRefusesWhatMutantsWrite(t *testing.T) {
 				if w.Wrong == "" || w.Before == nil {
 					continue
 				}
-				if reason := whyUnseen(w.Wrong); reason != "" {
+				if reason := whyUnseen(w); reason != "" {
 					s.tally["unseen: "+reason]++
 					continue
 				}

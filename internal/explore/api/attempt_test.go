@@ -130,9 +130,13 @@ func kindOf(w explore.Written) string {
 
 // whyUnseen is the reason why the API server cannot refuse a write with this violation, empty if it
 // must refuse it.
-func whyUnseen(violation string) string {
+func whyUnseen(w explore.Written) string {
+	violation := w.Wrong
 	if strings.Contains(violation, "was issued before") {
 		return unseen["epoch: was issued before"]
+	}
+	if strings.Contains(violation, "no loss is recorded") && w.After.Primary.Phase == ownership.Released {
+		return unseen["lineage:"] // a release says that it has all
 	}
 	if strings.Contains(violation, "no loss is recorded") || strings.HasPrefix(violation, "attachment: the owner") {
 		return ""
