@@ -127,8 +127,8 @@ func fell(seq int64) change {
 	})
 }
 
-// begun is a new epoch of a node.
-func begun(node string, number int64) change {
+// takenBy is a new epoch of a node.
+func takenBy(node string, number int64) change {
 	return owns(func(o *v1alpha1.Ownership) {
 		o.Epoch, o.Primary, o.FenceRequest = nth(number), v1alpha1.Primary{Node: node, Boot: "boot-2", Phase: v1alpha1.PrimaryPreparing}, nil
 		o.Lineage = append(o.Lineage, v1alpha1.Branch{Epoch: nth(number), From: o.RecoveryPoint})
@@ -198,12 +198,12 @@ var ownershipCases = map[string]ownershipCase{
 	"an owner gives an unused epoch up":      {before: preparing, by: "n1", change: ended(v1alpha1.PrimaryReleased)},
 	"an agent reports":                       {by: "n2", change: counted("n2", v1alpha1.OwnedLagging)},
 	"an agent says that its replica is gone": {before: counted("n2", v1alpha1.OwnedRemoving), by: "n2", change: counted("n2", v1alpha1.OwnedGone)},
-	"an agent takes a released volume":       {before: released, by: "n2", change: begun("n2", 6)},
-	"an agent takes a fenced volume":         {before: fell(5), by: "n2", change: begun("n2", 1000005)},
-	"an agent mends a record from a backup": {by: "n2", change: all(begun("n1", 9),
+	"an agent takes a released volume":       {before: released, by: "n2", change: takenBy("n2", 6)},
+	"an agent takes a fenced volume":         {before: fell(5), by: "n2", change: takenBy("n2", 1000005)},
+	"an agent mends a record from a backup": {by: "n2", change: all(takenBy("n1", 9),
 		ended(v1alpha1.PrimaryActive))},
 	"an agent mends a record that has no entry for the owner": {before: all(released, owns(uncounted)), by: "n1",
-		change: all(begun("n2", 9), counted("n2", v1alpha1.OwnedSyncing))},
+		change: all(takenBy("n2", 9), counted("n2", v1alpha1.OwnedSyncing))},
 	"an agent fences the owner":                {by: "n1", before: owns(func(o *v1alpha1.Ownership) { o.Primary.Node = "n2" }), change: fell(5), refusal: agentNoPhase},
 	"an agent fences itself":                   {by: "n1", change: fell(5), refusal: agentNoPhase},
 	"an agent releases for the owner":          {by: "n1", before: owns(func(o *v1alpha1.Ownership) { o.Primary.Node = "n2" }), change: released, refusal: agentNoPhase},
@@ -216,13 +216,13 @@ var ownershipCases = map[string]ownershipCase{
 	"an agent removes its own replica":         {by: "n1", before: released, change: counted("n1", v1alpha1.OwnedRemoving), refusal: agentEntry},
 	"an agent drops its own entry":             {by: "n1", before: all(released, counted("n1", v1alpha1.OwnedGone)), change: owns(func(o *v1alpha1.Ownership) { o.Replicas = o.Replicas[1:] }), refusal: agentEntry},
 	"an agent reserves a replica":              {by: "n1", change: counted("n4", v1alpha1.OwnedReserved), refusal: agentEntry},
-	"an agent uses the numbers up":             {before: released, by: "n1", change: begun("n1", 1000006), refusal: agentFar},
-	"an agent changes an entry with an epoch":  {before: released, by: "n1", change: all(begun("n1", 6), counted("n2", v1alpha1.OwnedLagging)), refusal: agentBegins},
-	"an agent adds a third node with an epoch": {before: released, by: "n1", change: all(begun("n1", 6), counted("n4", v1alpha1.OwnedSyncing)), refusal: agentBegins},
+	"an agent uses the numbers up":             {before: released, by: "n1", change: takenBy("n1", 1000006), refusal: agentFar},
+	"an agent changes an entry with an epoch":  {before: released, by: "n1", change: all(takenBy("n1", 6), counted("n2", v1alpha1.OwnedLagging)), refusal: agentBegins},
+	"an agent adds a third node with an epoch": {before: released, by: "n1", change: all(takenBy("n1", 6), counted("n4", v1alpha1.OwnedSyncing)), refusal: agentBegins},
 	"an agent approves":                        {by: "n1", change: agreed, refusal: agentAgrees},
 	// An agent whose node has no replica.
-	"a stranger takes a released volume": {before: released, by: "n3", change: begun("n3", 6), refusal: holdsNone},
-	"a stranger mends a record":          {by: "n3", change: begun("n1", 9), refusal: holdsNone},
+	"a stranger takes a released volume": {before: released, by: "n3", change: takenBy("n3", 6), refusal: holdsNone},
+	"a stranger mends a record":          {by: "n3", change: takenBy("n1", 9), refusal: holdsNone},
 	"a stranger adds itself":             {by: "n3", change: counted("n3", v1alpha1.OwnedReserved), refusal: holdsNone},
 	"a stranger reports for another":     {by: "n3", change: counted("n2", v1alpha1.OwnedLagging), refusal: holdsNone},
 	"a stranger releases for the owner":  {by: "n3", change: released, refusal: holdsNone},
@@ -236,7 +236,7 @@ var ownershipCases = map[string]ownershipCase{
 	"a controller marks a replica":           {by: byController, change: counted("n2", v1alpha1.OwnedRemoving)},
 	"a controller counts on a replica again": {before: counted("n2", v1alpha1.OwnedRemoving), by: byController, change: counted("n2", v1alpha1.OwnedSyncing)},
 	"a controller drops an entry":            {before: counted("n2", v1alpha1.OwnedGone), by: byController, change: owns(uncounted)},
-	"a controller mends a record":            {by: byController, change: begun("n2", 9)},
+	"a controller mends a record":            {by: byController, change: takenBy("n2", 9)},
 	"a controller requests a fence": {volume: shared, by: byController, change: owns(func(o *v1alpha1.Ownership) {
 		o.FenceRequest = &v1alpha1.FenceRequest{Executor: "n2", Epoch: nth(5)}
 		o.Keys = append(o.Keys, v1alpha1.ReservationKey{Node: "n2", Epoch: nth(5), Fence: true})
@@ -246,7 +246,7 @@ var ownershipCases = map[string]ownershipCase{
 	"a controller reports for a node":                  {by: byController, change: counted("n2", v1alpha1.OwnedLagging), refusal: ctlEntry},
 	"a controller says that a replica is gone":         {before: counted("n2", v1alpha1.OwnedRemoving), by: byController, change: counted("n2", v1alpha1.OwnedGone), refusal: ctlEntry},
 	"a controller makes the proof that a node stopped": {by: byController, change: unstagedIn("n1", 5), refusal: ctlEntry},
-	"a controller changes an entry with an epoch":      {before: released, by: byController, change: all(begun("n2", 6), counted("n1", v1alpha1.OwnedLagging)), refusal: ctlBegins},
+	"a controller changes an entry with an epoch":      {before: released, by: byController, change: all(takenBy("n2", 6), counted("n1", v1alpha1.OwnedLagging)), refusal: ctlBegins},
 	"a controller approves":                            {by: byController, change: agreed, refusal: ctlAgrees},
 	"a controller takes the record away":               {by: byController, change: func(v *v1alpha1.Volume) { v.Status.Ownership = nil }, refusal: ownershipRemoved},
 	// All others.
@@ -262,12 +262,12 @@ var ownershipCases = map[string]ownershipCase{
 	"a fence leaves the volume clean":          {by: byController, before: owns(func(o *v1alpha1.Ownership) { o.Clean = true }), change: fell(5), refusal: fencedUnclean},
 	"a fence of an old epoch is requested": {volume: shared, by: byController, refusal: fenceOfOpen,
 		change: owns(func(o *v1alpha1.Ownership) { o.FenceRequest = &v1alpha1.FenceRequest{Executor: "n2", Epoch: nth(1)} })},
-	"an epoch decreases":                       {before: released, by: "n1", change: begun("n1", 4), refusal: epochDecreased},
-	"an id serves two epochs":                  {before: released, by: "n1", change: all(begun("n1", 6), owns(func(o *v1alpha1.Ownership) { o.Epoch.ID, o.Lineage[2].Epoch.ID = "random-5", "random-5" })), refusal: epochID},
-	"a number serves two epochs":               {before: released, by: "n1", change: all(begun("n1", 5), owns(func(o *v1alpha1.Ownership) { o.Epoch.ID, o.Lineage[2].Epoch.ID = "another", "another" })), refusal: epochID},
-	"an epoch begins released":                 {before: released, by: "n1", change: all(begun("n1", 6), ended(v1alpha1.PrimaryReleased)), refusal: epochOpens},
-	"an epoch begins elsewhere":                {before: released, by: "n1", change: all(begun("n1", 6), owns(func(o *v1alpha1.Ownership) { o.Lineage[2].From = at(5, 4) })), refusal: epochBegins},
-	"an epoch forgets the one before":          {before: released, by: "n1", change: all(begun("n1", 6), owns(func(o *v1alpha1.Ownership) { o.Lineage = o.Lineage[2:] })), refusal: epochKnows},
+	"an epoch decreases":                       {before: released, by: "n1", change: takenBy("n1", 4), refusal: epochDecreased},
+	"an id serves two epochs":                  {before: released, by: "n1", change: all(takenBy("n1", 6), owns(func(o *v1alpha1.Ownership) { o.Epoch.ID, o.Lineage[2].Epoch.ID = "random-5", "random-5" })), refusal: epochID},
+	"a number serves two epochs":               {before: released, by: "n1", change: all(takenBy("n1", 5), owns(func(o *v1alpha1.Ownership) { o.Epoch.ID, o.Lineage[2].Epoch.ID = "another", "another" })), refusal: epochID},
+	"an epoch begins released":                 {before: released, by: "n1", change: all(takenBy("n1", 6), ended(v1alpha1.PrimaryReleased)), refusal: epochOpens},
+	"an epoch begins elsewhere":                {before: released, by: "n1", change: all(takenBy("n1", 6), owns(func(o *v1alpha1.Ownership) { o.Lineage[2].From = at(5, 4) })), refusal: epochBegins},
+	"an epoch forgets the one before":          {before: released, by: "n1", change: all(takenBy("n1", 6), owns(func(o *v1alpha1.Ownership) { o.Lineage = o.Lineage[2:] })), refusal: epochKnows},
 	"the lineage changes within an epoch":      {by: byController, change: owns(func(o *v1alpha1.Ownership) { o.Lineage[1].From = at(1, 2) }), refusal: epochStays},
 	"the primary moves within an epoch":        {before: ended(v1alpha1.PrimaryReleased), by: byController, change: all(fenced, owns(func(o *v1alpha1.Ownership) { o.Primary.Node = "n2" })), refusal: epochStays},
 	"a released primary is fenced":             {before: ended(v1alpha1.PrimaryReleased), by: byController, change: fell(5), refusal: phaseChart},
@@ -278,10 +278,10 @@ var ownershipCases = map[string]ownershipCase{
 	"a fence without a loss":                   {by: byController, change: fenced, refusal: fenceLoses},
 	"a fence drops a loss":                     {before: eightLosses, by: byController, change: all(owns(func(o *v1alpha1.Ownership) { o.Losses = nil }), fell(5)), refusal: lossStays},
 	"a fence drops the oldest of eight":        {before: eightLosses, by: byController, change: all(owns(func(o *v1alpha1.Ownership) { o.Losses = o.Losses[1:] }), fell(5))},
-	"a takeover makes the volume clean":        {before: fell(5), by: "n2", change: all(begun("n2", 6), owns(func(o *v1alpha1.Ownership) { o.Clean = true })), refusal: cleanRelease},
+	"a takeover makes the volume clean":        {before: fell(5), by: "n2", change: all(takenBy("n2", 6), owns(func(o *v1alpha1.Ownership) { o.Clean = true })), refusal: cleanRelease},
 	"a key is forgotten":                       {volume: shared, by: byController, change: owns(func(o *v1alpha1.Ownership) { o.Keys = nil }), refusal: keysGrow},
 	"an entry leaves too early":                {by: byController, change: owns(uncounted), refusal: ownedLeaves},
-	"an entry begins ready":                    {before: released, by: byController, change: all(begun("n3", 6), counted("n3", v1alpha1.OwnedReady)), refusal: ctlBegins},
+	"an entry begins ready":                    {before: released, by: byController, change: all(takenBy("n3", 6), counted("n3", v1alpha1.OwnedReady)), refusal: ctlBegins},
 	"a new entry is ready":                     {before: owns(uncounted), by: byController, change: counted("n2", v1alpha1.OwnedRemoving), refusal: ctlEntry},
 	"a replica leaves the chart":               {by: "n2", change: counted("n2", v1alpha1.OwnedGone), refusal: ownedChart},
 	"an owner's replica is removed":            {by: byController, change: counted("n1", v1alpha1.OwnedRemoving), refusal: ownerStays},
@@ -293,15 +293,15 @@ var ownershipCases = map[string]ownershipCase{
 	"a manual volume falls back further":     {volume: manual, before: agreed, by: byController, change: fell(4), refusal: fallsBack},
 	"more attachments than shares":           {volume: shared, by: byController, change: counted("n4", v1alpha1.OwnedReserved), refusal: tooManyShares},
 	// Hostile sizes.
-	"an endless id": {before: released, by: "n1", change: all(begun("n1", 6), owns(func(o *v1alpha1.Ownership) { o.Primary.Boot = strings.Repeat("x", 65) })), refusal: "status.ownership.primary.boot"},
-	"an endless lineage": {before: released, by: "n1", change: all(begun("n1", 6), owns(func(o *v1alpha1.Ownership) {
+	"an endless id": {before: released, by: "n1", change: all(takenBy("n1", 6), owns(func(o *v1alpha1.Ownership) { o.Primary.Boot = strings.Repeat("x", 65) })), refusal: "status.ownership.primary.boot"},
+	"an endless lineage": {before: released, by: "n1", change: all(takenBy("n1", 6), owns(func(o *v1alpha1.Ownership) {
 		o.Lineage = append(make([]v1alpha1.Branch, 31), o.Lineage[1:]...)
 		for i := range 31 {
 			o.Lineage[i].Epoch = nth(int64(i + 10))
 		}
 	})), refusal: "must have at most 32 items"},
 	"endless tries":                {by: "n1", change: owns(func(o *v1alpha1.Ownership) { o.Replicas[0].Tries = 1000001 }), refusal: "status.ownership.replicas[0].tries"},
-	"a number beyond a disk's key": {before: released, by: byController, change: begun("n1", 1<<30), refusal: "status.ownership.epoch.number"},
+	"a number beyond a disk's key": {before: released, by: byController, change: takenBy("n1", 1<<30), refusal: "status.ownership.epoch.number"},
 }
 
 func TestTheRecordOfOwnershipIsWrittenOnlyAsTheRulesWriteIt(t *testing.T) {
