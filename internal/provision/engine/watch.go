@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"reflect"
+	"slices"
 	"time"
 
 	"berth.dev/berth/internal/provision"
@@ -21,19 +22,25 @@ type Watch struct {
 }
 
 // Watch watches until ctx ends. It sets Changed at the beginning, because there may have been changes
-// since an earlier report, and when a reading shows other pools.
+// since an earlier report, when a reading shows other pools, and when other units are silent than
+// before: a unit may answer long after its reading was given up, and no later reading differs then.
 func (e *Engine[U]) Watch(ctx context.Context, w Watch) {
 	look, refresh := time.NewTicker(w.Interval), time.NewTicker(w.Refresh)
 	defer look.Stop()
 	defer refresh.Stop()
 	e.ChangedAll()
 	e.Changed.Set()
+	silent := e.Silent()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
 			w.Look(ctx)
+			if now := e.Silent(); !slices.Equal(silent, now) {
+				silent = now
+				e.Changed.Set()
+			}
 		case <-refresh.C:
 			before := w.Pools(time.Time{})
 			e.ChangedAll()
