@@ -3,51 +3,47 @@
 package kernel
 
 import (
-	"fmt"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"berth.dev/berth/internal/provision/btrfs/btrfstest"
 )
 
-// The kernel gives a disk of a filesystem the name by which it was mounted last.
+// The kernel gives a disk of a filesystem the name by which it was mounted last. The test plays /dev
+// and /sys, so that it needs no device-mapper.
 func TestAMappedDiskIsMountedByTheNameThatPeopleUse(t *testing.T) {
-	disk, dir := btrfstest.Disk(t, 1<<20), t.TempDir()
-	var st unix.Stat_t
-	if err := unix.Stat(disk, &st); err != nil {
-		t.Fatal(err)
-	}
-	mapped := fmt.Sprintf("/dev/mapper/berth-test-%d", os.Getpid())
-	for file, text := range map[string]string{
-		"dev": fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev)), "dm/name": filepath.Base(mapped),
+	const major, minor = 253, 7
+	dev, dir := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{
+		filepath.Join(dir, "dev"): "253:7\n", filepath.Join(dir, "dm/name"): "theirs\n",
 	} {
-		path := filepath.Join(dir, file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	leads := func(want string) {
+	disk, mapped := filepath.Join(dev, "dm-7"), filepath.Join(dev, "mapper/theirs")
+	node := func(path string, minor uint32) {
 		t.Helper()
-		if node, err := leading(dir, filepath.Base(disk)); err != nil || node != want {
-			t.Errorf("its node is %q, %v; want %s", node, err, want)
-		}
-	}
-	leads(disk) // there is no such name
-	t.Cleanup(func() { _ = os.Remove(mapped) })
-	for _, tc := range []struct {
-		number uint64
-		want   string
-	}{{unix.Mkdev(unix.Major(st.Rdev), 1<<19), disk}, {st.Rdev, mapped}} {
-		_ = os.Remove(mapped)
-		if err := unix.Mknod(mapped, unix.S_IFBLK|0o600, int(tc.number)); err != nil {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
-		leads(tc.want)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), unix.Mknod(path, unix.S_IFBLK|0o600, int(unix.Mkdev(major, minor)))); err != nil {
+			t.Fatal(err)
+		}
 	}
+	leads := func(when, want string) {
+		t.Helper()
+		if node, err := leading(dev, dir, "dm-7"); err != nil || node != want {
+			t.Errorf("%s its node is %q, %v; want %s", when, node, err, want)
+		}
+	}
+	node(disk, minor)
+	leads("while there is no such name", disk)
+	node(mapped, minor+1)
+	leads("while the name leads to another disk", disk)
+	node(mapped, minor)
+	leads("once the name leads to it", mapped)
 }

@@ -44,7 +44,7 @@ func nodeOf(fsid string) (string, error) {
 		return "", fmt.Errorf("finding a disk of filesystem %s: %w", fsid, err)
 	}
 	for _, disk := range disks {
-		node, failure := leading(filepath.Join(dir, disk.Name()), disk.Name())
+		node, failure := leading("/dev", filepath.Join(dir, disk.Name()), disk.Name())
 		if failure == nil {
 			return node, nil
 		}
@@ -53,16 +53,16 @@ func nodeOf(fsid string) (string, error) {
 	return "", fmt.Errorf("finding a disk of filesystem %s: %w", fsid, err)
 }
 
-// leading returns a node that leads to the disk that a directory describes. The kernel calls a
-// disk of a mounted filesystem as the last mount did. So Berth uses the name that people use.
-func leading(dir, name string) (string, error) {
+// leading returns a node below dev that leads to the disk that a directory describes. The kernel calls
+// a disk of a mounted filesystem as the last mount did. So Berth uses the name that people use.
+func leading(dev, dir, name string) (string, error) {
 	is, err := blockdev.ReadLine(filepath.Join(dir, "dev"))
 	if err != nil {
 		return "", fmt.Errorf("asking for the number of %s: %w", name, err)
 	}
-	nodes := []string{"/dev/" + strings.ReplaceAll(name, "!", "/")}
+	nodes := []string{filepath.Join(dev, strings.ReplaceAll(name, "!", "/"))}
 	if mapped, err := blockdev.ReadLine(filepath.Join(dir, "dm/name")); err == nil {
-		nodes = append([]string{"/dev/mapper/" + mapped}, nodes...)
+		nodes = append([]string{filepath.Join(dev, "mapper", mapped)}, nodes...)
 	}
 	for _, node := range nodes {
 		number, failure := blockdev.Number(node)
