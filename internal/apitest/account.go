@@ -61,6 +61,17 @@ const GuardAccount = "berth-guard"
 // Lease. The first call makes the account.
 func (e *Environment) Guard(t testing.TB, node string) client.Client {
 	t.Helper()
+	return e.guardClient(t, func() (*rest.Config, error) { return e.podConfig(t.Context(), GuardAccount, node) })
+}
+
+// UnboundGuard returns a client with a token of the guards' account that is bound to no pod.
+func (e *Environment) UnboundGuard(t testing.TB) client.Client {
+	t.Helper()
+	return e.guardClient(t, func() (*rest.Config, error) { return e.tokenConfig(t.Context(), GuardAccount, nil) })
+}
+
+func (e *Environment) guardClient(t testing.TB, config func() (*rest.Config, error)) client.Client {
+	t.Helper()
 	everything := []string{"*"}
 	err := e.installAccount(t.Context(), GuardAccount,
 		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: everything},
@@ -69,11 +80,11 @@ func (e *Environment) Guard(t testing.TB, node string) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := e.podConfig(t.Context(), GuardAccount, node)
+	made, err := config()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(config, client.Options{Scheme: e.Scheme})
+	c, err := client.New(made, client.Options{Scheme: e.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}

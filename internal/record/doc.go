@@ -8,9 +8,9 @@
 // Three outcomes are not a record, and each has a type of its own, so that none can pass for
 // another:
 //
-//	*Absent   the API answered that there is no record. Only this is NodeFacts.Absent.
-//	*Unread   the record could not be read: an error, or a value that no rule wrote
-//	*OneCopy  the volume has one copy, and its node owns it by holding it
+//	*AbsentError   the API answered that there is no record. Only this is NodeFacts.Absent.
+//	*UnreadError   the record could not be read: an error, or a value that no rule wrote
+//	*OneCopyError  the volume has one copy, and its node owns it by holding it
 //
 // The object's spec has the parameters (kind, factor, failover, attachments), status.ownership has
 // everything that the rules decide, and the deletion timestamp is the decision to destroy the data.

@@ -9,22 +9,22 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// From returns the record of a Volume. The error is *Absent, *Unread or *OneCopy.
+// From returns the record of a Volume. The error is *AbsentError, *UnreadError or *OneCopyError.
 func From(v *v1alpha1.Volume) (*ownership.Volume, error) {
 	r := &check{}
 	record := r.parameters(v)
 	switch o := v.Status.Ownership; {
 	case r.err != nil:
-		return nil, &Unread{Volume: v.Name, Cause: r.err}
+		return nil, &UnreadError{Volume: v.Name, Cause: r.err}
 	case record.Kind == ownership.OneCopy:
-		return nil, &OneCopy{Volume: v.Name}
+		return nil, &OneCopyError{Volume: v.Name}
 	case o == nil:
-		return nil, &Absent{Volume: v.Name}
+		return nil, &AbsentError{Volume: v.Name}
 	default:
 		r.decided(&record, o)
 	}
 	if r.err != nil {
-		return nil, &Unread{Volume: v.Name, Cause: r.err}
+		return nil, &UnreadError{Volume: v.Name, Cause: r.err}
 	}
 	return &record, nil
 }

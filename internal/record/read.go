@@ -11,42 +11,44 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// Absent says that the API answered that there is no record: no Volume, or one whose creation has
+// AbsentError says that the API answered that there is no record: no Volume, or one whose creation has
 // not come to its first record. A backup from before that looks the same.
-type Absent struct{ Volume string }
+type AbsentError struct{ Volume string }
 
-func (e *Absent) Error() string { return fmt.Sprintf("volume %s has no record of ownership", e.Volume) }
+func (e *AbsentError) Error() string {
+	return fmt.Sprintf("volume %s has no record of ownership", e.Volume)
+}
 
-// Unread says that the record could not be read. That proves nothing about it.
-type Unread struct {
+// UnreadError says that the record could not be read. That proves nothing about it.
+type UnreadError struct {
 	Volume string
 	Cause  error
 }
 
-func (e *Unread) Error() string {
+func (e *UnreadError) Error() string {
 	return fmt.Sprintf("could not read the record of ownership of volume %s: %v", e.Volume, e.Cause)
 }
 
-func (e *Unread) Unwrap() error { return e.Cause }
+func (e *UnreadError) Unwrap() error { return e.Cause }
 
-// OneCopy says that the volume has one copy. It needs no record, and no rule of ownership decides
+// OneCopyError says that the volume has one copy. It needs no record, and no rule of ownership decides
 // about it.
-type OneCopy struct{ Volume string }
+type OneCopyError struct{ Volume string }
 
-func (e *OneCopy) Error() string {
+func (e *OneCopyError) Error() string {
 	return fmt.Sprintf("volume %s has one copy and needs no record of ownership", e.Volume)
 }
 
 // Read turns the outcome of an uncached read of the named Volume into its record. The error is
-// *Absent, *Unread or *OneCopy.
+// *AbsentError, *UnreadError or *OneCopyError.
 func Read(name string, v *v1alpha1.Volume, err error) (*ownership.Volume, error) {
 	switch {
 	case absent(err):
-		return nil, &Absent{Volume: name}
+		return nil, &AbsentError{Volume: name}
 	case err != nil:
-		return nil, &Unread{Volume: name, Cause: err}
+		return nil, &UnreadError{Volume: name, Cause: err}
 	case v == nil || v.Name != name:
-		return nil, &Unread{Volume: name, Cause: errors.New("the answer is about another volume")}
+		return nil, &UnreadError{Volume: name, Cause: errors.New("the answer is about another volume")}
 	}
 	return From(v)
 }
@@ -60,7 +62,7 @@ func absent(err error) bool {
 
 // Tell puts the outcome of a read into the facts of a node.
 func Tell(f *ownership.NodeFacts, v *ownership.Volume, err error) {
-	var none *Absent
+	var none *AbsentError
 	f.Record, f.Absent = nil, errors.As(err, &none)
 	if err == nil {
 		f.Record = v

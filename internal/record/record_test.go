@@ -206,7 +206,7 @@ func TestAMalformedRecordIsUnreadAndNeverAbsent(t *testing.T) {
 			}
 			tc.change(v)
 			got, err := record.From(v)
-			var unread *record.Unread
+			var unread *record.UnreadError
 			if got != nil || !errors.As(err, &unread) || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("From() = %v, %v, want an Unread that says %q", got, err, tc.says)
 			}
@@ -276,16 +276,16 @@ func TestAnAnswerOfTheAPIIsARecordOrOneOfThreeThings(t *testing.T) {
 		absent bool
 	}{
 		"a record":                       {volume: full},
-		"no object":                      {err: apierrors.NewNotFound(volumes, "vol-a"), want: new(*record.Absent), absent: true},
-		"no object, wrapped":             {err: fmt.Errorf("reading: %w", apierrors.NewNotFound(volumes, "vol-a")), want: new(*record.Absent), absent: true},
-		"an object before its record":    {volume: object(small()), want: new(*record.Absent), absent: true},
-		"no such kind at the server":     {err: apierrors.NewGenericServerResponse(404, "get", volumes, "vol-a", "404 page not found", 0, true), want: new(*record.Unread)},
-		"a server that is away":          {err: apierrors.NewServiceUnavailable("away"), want: new(*record.Unread)},
-		"a timeout":                      {err: apierrors.NewTimeoutError("slow", 1), want: new(*record.Unread)},
-		"a refusal":                      {err: apierrors.NewForbidden(volumes, "vol-a", errors.New("no")), want: new(*record.Unread)},
-		"neither an object nor an error": {want: new(*record.Unread)},
-		"another object":                 {volume: &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "vol-b"}}, want: new(*record.Unread)},
-		"one copy": {want: new(*record.OneCopy), volume: &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "vol-a"},
+		"no object":                      {err: apierrors.NewNotFound(volumes, "vol-a"), want: new(*record.AbsentError), absent: true},
+		"no object, wrapped":             {err: fmt.Errorf("reading: %w", apierrors.NewNotFound(volumes, "vol-a")), want: new(*record.AbsentError), absent: true},
+		"an object before its record":    {volume: object(small()), want: new(*record.AbsentError), absent: true},
+		"no such kind at the server":     {err: apierrors.NewGenericServerResponse(404, "get", volumes, "vol-a", "404 page not found", 0, true), want: new(*record.UnreadError)},
+		"a server that is away":          {err: apierrors.NewServiceUnavailable("away"), want: new(*record.UnreadError)},
+		"a timeout":                      {err: apierrors.NewTimeoutError("slow", 1), want: new(*record.UnreadError)},
+		"a refusal":                      {err: apierrors.NewForbidden(volumes, "vol-a", errors.New("no")), want: new(*record.UnreadError)},
+		"neither an object nor an error": {want: new(*record.UnreadError)},
+		"another object":                 {volume: &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "vol-b"}}, want: new(*record.UnreadError)},
+		"one copy": {want: new(*record.OneCopyError), volume: &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "vol-a"},
 			Spec: v1alpha1.VolumeSpec{Replication: v1alpha1.Replication{Factor: 1}}}},
 	}
 	for name, tc := range tests {

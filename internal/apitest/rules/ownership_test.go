@@ -46,6 +46,7 @@ const (
 // The refusals of the policies, to the agent of n1, to controllers and to all others.
 var (
 	holdsNone    = denied("berth-agent-volumes", "the agent of n3 may write status.ownership only where it counts a replica on its node")
+	holdsNoMore  = denied("berth-agent-volumes", "the agent of n1 may write status.ownership only where it counts a replica on its node")
 	agentNoPhase = denied("berth-agent-volumes", "the agent of n1 may make only its own epoch Active or Released")
 	agentPoint   = denied("berth-agent-volumes", "the agent of n1 may change recovery point, clean and fence request only by releasing its epoch")
 	agentLists   = denied("berth-agent-volumes", "within an epoch an agent does not change losses, keys and expiry")
@@ -228,7 +229,9 @@ var ownershipCases = map[string]ownershipCase{
 	"a stranger adds itself":             {by: "n3", change: counted("n3", v1alpha1.OwnedReserved), refusal: holdsNone},
 	"a stranger reports for another":     {by: "n3", change: counted("n2", v1alpha1.OwnedLagging), refusal: holdsNone},
 	"a stranger releases for the owner":  {by: "n3", change: released, refusal: holdsNone},
-	"a stranger takes the record away":   {by: "n3", change: func(v *v1alpha1.Volume) { v.Status.Ownership = nil }, refusal: ownershipRemoved},
+	"a stranger whose replica was dropped reports": {before: all(released, owns(func(o *v1alpha1.Ownership) { o.Replicas = o.Replicas[1:] })), by: "n1",
+		change: counted("n2", v1alpha1.OwnedLagging), refusal: holdsNoMore},
+	"a stranger takes the record away": {by: "n3", change: func(v *v1alpha1.Volume) { v.Status.Ownership = nil }, refusal: ownershipRemoved},
 	// A controller.
 	"a controller fences": {by: byController, change: fell(5)},
 	"a controller lowers the recovery point": {before: fell(5), by: byController, change: owns(func(o *v1alpha1.Ownership) {

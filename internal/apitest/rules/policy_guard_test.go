@@ -11,6 +11,12 @@ import (
 	guardlease "berth.dev/berth/internal/guard/lease"
 )
 
+// The refusals to the guard of n1, and to a guard of no node.
+var (
+	otherLease   = denied("berth-guard-leases", "the guard of n1 may write only the Lease berth-guard-n1")
+	unboundGuard = denied("berth-guard-leases", "the token is not bound to a pod on a node")
+)
+
 func TestAGuardWritesTheLeaseOfItsOwnNodeAlone(t *testing.T) {
 	env := apitest.Start(t)
 	guard := env.Guard(t, "n1")
@@ -20,7 +26,6 @@ func TestAGuardWritesTheLeaseOfItsOwnNodeAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := denied("berth-guard-leases", "the guard of n1 may write only the Lease berth-guard-n1")
 	others := lease(v1alpha1.GuardLeasePrefix + "n2")
 	if err := env.Client.Create(t.Context(), others.DeepCopy()); err != nil {
 		t.Fatal(err)
@@ -31,6 +36,7 @@ func TestAGuardWritesTheLeaseOfItsOwnNodeAlone(t *testing.T) {
 		"deleting the one of another guard": guard.Delete(t.Context(), others.DeepCopy()),
 		"changing the one of another guard": guard.Patch(t.Context(), others.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"holderIdentity":"n1"}}`))),
 	} {
-		t.Run(name, func(t *testing.T) { expect(t, refused, own) })
+		t.Run(name, func(t *testing.T) { expect(t, refused, otherLease) })
 	}
+	expect(t, env.UnboundGuard(t).Create(t.Context(), lease(v1alpha1.GuardLeasePrefix+"n1")), unboundGuard)
 }

@@ -86,7 +86,9 @@ func refusals() map[string]bool {
 	for _, tc := range schedulerCreations {
 		seen[tc.refusal] = true
 	}
-	seen[otherDriver] = true // see TestAnAgentPublishesCapacityOfBerthsClassesAlone
+	seen[otherDriver] = true                          // see TestAnAgentPublishesCapacityOfBerthsClassesAlone
+	seen[wishStays] = true                            // see TestANodeLeavesTheWishesOnlyAfterItsReplicaIsGone
+	seen[otherLease], seen[unboundGuard] = true, true // see TestAGuardWritesTheLeaseOfItsOwnNodeAlone
 	return seen
 }
 

@@ -61,11 +61,10 @@ func New(c Config) (*Kernel, error) {
 
 // podsOf returns the control group of all pods, which the kubelet names, from that of one pod.
 func podsOf(own string) (string, error) {
-	at := ""
-	for part := range strings.SplitSeq(strings.Trim(own, "/"), "/") {
-		at += "/" + part
+	parts := strings.Split(strings.Trim(own, "/"), "/")
+	for i, part := range parts {
 		if part == "kubepods" || part == "kubepods.slice" || strings.HasSuffix(part, "-kubepods.slice") {
-			return at, nil
+			return "/" + strings.Join(parts[:i+1], "/"), nil
 		}
 	}
 	return "", fmt.Errorf("this process is in control group %s, not in a pod's: name the control group of all pods with --pods-cgroup", own)

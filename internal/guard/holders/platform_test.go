@@ -122,8 +122,7 @@ func (p *process) end() {
 	if err := p.cmd.Process.Kill(); err != nil {
 		p.t.Fatal(err)
 	}
-	<-p.ended
-	p.ended <- nil
+	p.ended <- <-p.ended
 }
 
 // stops asks until nothing holds the volume.

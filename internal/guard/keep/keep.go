@@ -286,13 +286,13 @@ func (k *Keeper) renew(ctx context.Context, now time.Duration) {
 	}()
 }
 
-// Refused is an answer to the agent.
-type Refused struct {
+// RefusedError is an answer to the agent.
+type RefusedError struct {
 	Reason  ownership.Reason
 	Message string
 }
 
-func (r *Refused) Error() string { return r.Message }
+func (r *RefusedError) Error() string { return r.Message }
 
 func (k *Keeper) save(next State) error {
 	if err := k.c.Store.Save(next); err != nil {

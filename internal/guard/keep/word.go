@@ -27,14 +27,14 @@ func (k *Keeper) Open(e guard.Epoch, agent string) (warning string, err error) {
 	defer k.mu.Unlock()
 	f := k.facts()
 	if refusal, reason := guard.Admit(f, e); refusal != "" {
-		return "", &Refused{Reason: reason, Message: refusal}
+		return "", &RefusedError{Reason: reason, Message: refusal}
 	}
 	if err := k.c.Watchdog.Arm(guard.WatchdogAfter); err != nil {
 		warning = fmt.Sprintf("the guard's own death is not covered, so no other node takes the volume over without a power record or a taint: %v", err)
 		k.c.Log.Error(err, "an epoch begins without a watchdog", "volume", e.Volume)
 	}
 	if k.promised && !k.c.Watchdog.Promises() {
-		return "", &Refused{Reason: WatchdogPromised, Message: "the node's lease still says that a watchdog resets this machine, and none does; wait for the next renewal. " + warning}
+		return "", &RefusedError{Reason: WatchdogPromised, Message: "the node's lease still says that a watchdog resets this machine, and none does; wait for the next renewal. " + warning}
 	}
 	next := k.state
 	next.Agent = agent
@@ -65,7 +65,7 @@ func (k *Keeper) Close(e guard.Epoch) error {
 	k.proof(e.Volume).busy = false
 	switch {
 	case held != nil:
-		return &Refused{Reason: StillHeld, Message: held.Error()}
+		return &RefusedError{Reason: StillHeld, Message: held.Error()}
 	case err != nil:
 		return err
 	}
@@ -89,11 +89,11 @@ func (k *Keeper) begin(e guard.Epoch) (guard.Epoch, error) {
 		return guard.Epoch{}, nil
 	}
 	if open := k.state.Open[at]; open.Epoch != e.Epoch {
-		return guard.Epoch{}, &Refused{Reason: StillOpen, Message: fmt.Sprintf("epoch %v of the volume is open", open.Epoch)}
+		return guard.Epoch{}, &RefusedError{Reason: StillOpen, Message: fmt.Sprintf("epoch %v of the volume is open", open.Epoch)}
 	}
 	p := k.proof(e.Volume)
 	if p.busy {
-		return guard.Epoch{}, &Refused{Reason: StillHeld, Message: "the guard is looking for what holds the volume; ask again"}
+		return guard.Epoch{}, &RefusedError{Reason: StillHeld, Message: "the guard is looking for what holds the volume; ask again"}
 	}
 	p.busy, p.at = true, k.c.Now()
 	return k.state.Open[at], nil
@@ -108,7 +108,7 @@ func (k *Keeper) Closed(agent string) error {
 		return nil
 	}
 	if len(k.state.Open) > 0 {
-		return &Refused{Reason: StillOpen, Message: "epochs are open of " + volumes(k.state.Open) + ": close them first"}
+		return &RefusedError{Reason: StillOpen, Message: "epochs are open of " + volumes(k.state.Open) + ": close them first"}
 	}
 	next := k.state
 	next.Fenced, next.Cleared, next.Agent = false, k.c.Now(), agent

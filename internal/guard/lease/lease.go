@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -89,9 +88,9 @@ func (l *Lease) fill(o *coordinationv1.Lease, watchdog bool) {
 		v1alpha1.WatchdogAnnotation: strconv.FormatBool(watchdog),
 	}
 	o.Spec = coordinationv1.LeaseSpec{
-		HolderIdentity:       ptr.To(l.Node),
-		LeaseDurationSeconds: ptr.To(int32(ownership.SelfFenceAfter / time.Second)),
-		RenewTime:            ptr.To(metav1.NewMicroTime(l.Now())),
+		HolderIdentity:       new(l.Node),
+		LeaseDurationSeconds: new(int32(ownership.SelfFenceAfter / time.Second)),
+		RenewTime:            new(metav1.NewMicroTime(l.Now())),
 	}
 }
 

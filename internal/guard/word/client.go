@@ -16,7 +16,7 @@ import (
 type Client struct{ Socket string }
 
 // Open registers an epoch before its volume becomes writable. After an error the epoch must not be
-// opened; a *keep.Refused has the reason. A warning is for people.
+// opened; a *keep.RefusedError has the reason. A warning is for people.
 func (c Client) Open(ctx context.Context, e guard.Epoch) (warning string, err error) {
 	a, err := c.ask(ctx, request{Verb: Open, Epoch: e})
 	return a.Warning, err
@@ -56,7 +56,7 @@ func (c Client) ask(ctx context.Context, r request) (a answer, err error) {
 	}
 	switch {
 	case a.Reason != "":
-		return a, &keep.Refused{Reason: ownership.Reason(a.Reason), Message: a.Message}
+		return a, &keep.RefusedError{Reason: ownership.Reason(a.Reason), Message: a.Message}
 	case a.Message != "":
 		return a, fmt.Errorf("the guard: %s", a.Message)
 	}

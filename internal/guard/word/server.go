@@ -130,7 +130,7 @@ func (s *Server) answer(conn net.Conn) {
 	}
 	var a answer
 	a.Warning, err = s.carryOut(r, pid)
-	if refused, ok := errors.AsType[*keep.Refused](err); ok {
+	if refused, ok := errors.AsType[*keep.RefusedError](err); ok {
 		a.Reason = string(refused.Reason)
 	}
 	if err != nil {

@@ -37,7 +37,7 @@ func (k *keeper) cgroup(int) (string, error) { return "/kubepods/pod-agent/one",
 // serve serves a keeper until the test ends.
 func serve(t *testing.T, k *keeper) Client {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "guard") //nolint:usetesting // a socket's path must be short
+	dir, err := os.MkdirTemp("", "guard") // t.TempDir is too long for a socket's path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,10 +81,10 @@ func TestTheAgentsWordReachesTheGuard(t *testing.T) {
 }
 
 func TestARefusalKeepsItsReasonAndAnErrorItsMessage(t *testing.T) {
-	k := &keeper{err: &keep.Refused{Reason: guard.Fenced, Message: "close first"}}
+	k := &keeper{err: &keep.RefusedError{Reason: guard.Fenced, Message: "close first"}}
 	c := serve(t, k)
 	_, err := c.Open(t.Context(), epoch())
-	if refused, ok := errors.AsType[*keep.Refused](err); !ok || refused.Reason != guard.Fenced || err.Error() != "close first" {
+	if refused, ok := errors.AsType[*keep.RefusedError](err); !ok || refused.Reason != guard.Fenced || err.Error() != "close first" {
 		t.Error(err)
 	}
 	k.err = errors.New("no space")

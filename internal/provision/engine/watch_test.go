@@ -28,7 +28,7 @@ func watched(t *testing.T, s *shelf) {
 
 // told lets some looks pass, and says whether Changed was set.
 func told(s *shelf) bool {
-	time.Sleep(3 * time.Second)
+	<-time.After(3 * time.Second)
 	select {
 	case <-s.Changed:
 		return true

@@ -81,3 +81,20 @@ func TestADeviceThatCannotBeResumedIsAProblemUntilItCan(t *testing.T) {
 		wantResumed(t, host, "pvc-1")
 	})
 }
+
+func TestASuspendedVolumeIsResumedBeforeItIsCopied(t *testing.T) {
+	for _, id := range []string{"pvc-1", "snap-1", "cow-snap-1"} {
+		t.Run(id, inBubble(func(t *testing.T) {
+			s := thick(t, 100)
+			s.took()
+			s.stop()
+			suspend(s.host, id)
+			s.restart()
+			s.pool()
+			s.awaitWhole()
+			if id != "cow-snap-1" { // which is removed by then
+				wantResumed(t, s.host, id)
+			}
+		}))
+	}
+}

@@ -391,35 +391,3 @@ func TestASnapshotWhoseVolumeIsCarvedInVainLeavesNothing(t *testing.T) {
 		s.took()
 	})
 }
-
-func TestAnotherLogicalVolumeOfTheNameIsNotTouched(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := thick(t, 100)
-		s.host.PutForeign(vg.Name, "cow-snap-1", unit)
-		_, err := s.snapshot("snap-1", "pvc-1")
-		s.wantErrors(provision.ErrConflict, map[string]error{"taking it": err})
-		s.host.PutForeignCow(vg.Name, "cow-theirs", "pvc-1", unit)
-		s.restart()
-		s.wantErrors(provision.ErrInUse, map[string]error{"deleting what somebody took a snapshot of": s.p.Delete(t.Context(), "pvc-1")})
-		if p := s.pool(); p.Foreign != 2*unit {
-			t.Errorf("reported %+v", p)
-		}
-	})
-}
-
-func TestASuspendedVolumeIsResumedBeforeItIsCopied(t *testing.T) {
-	for _, id := range []string{"pvc-1", "snap-1", "cow-snap-1"} {
-		t.Run(id, inBubble(func(t *testing.T) {
-			s := thick(t, 100)
-			s.took()
-			s.stop()
-			suspend(s.host, id)
-			s.restart()
-			s.pool()
-			s.awaitWhole()
-			if id != "cow-snap-1" { // which is removed by then
-				wantResumed(t, s.host, id)
-			}
-		}))
-	}
-}
