@@ -48,7 +48,7 @@ func TestAPoolThatVolumesOfAnotherDriverAreInIsNotMadeAnew(t *testing.T) {
 		v.Spec.PoolClass, v.Spec.Replicas = c.Name, []v1alpha1.ReplicaSpec{{Node: s.name, Pool: s.made().Name}}
 	})
 	s.create(theirs)
-	theirs.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: s.name, Pool: s.made().Name, State: v1alpha1.ReplicaReady, Ready: true}}
+	theirs.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: s.name, Pool: s.made().Name, State: v1alpha1.ReplicaReady, Ready: true, Capacity: &theirs.Spec.Capacity}}
 	if err := s.Client.Status().Update(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}

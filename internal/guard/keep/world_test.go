@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ type world struct {
 	kept    State
 	guard   *Keeper
 	die     func()
-	life    *struct{ ended bool }
+	ended   *atomic.Bool // the guard that runs now
 	// late is when a writer was first seen to write after its time, moved by later sleep.
 	late time.Duration
 	// counts for the end of a test.
@@ -74,9 +75,9 @@ func (w *world) begin(ctx context.Context) {
 		w.t.Fatal(err)
 	}
 	ctx, die := context.WithCancel(ctx)
-	life := &struct{ ended bool }{}
-	w.guard, w.life = k, life
-	w.die = func() { life.ended = true; die() }
+	ended := &atomic.Bool{}
+	w.set(func() { w.guard, w.ended = k, ended })
+	w.die = func() { ended.Store(true); die() }
 	go func() { _ = k.Run(ctx, nil) }()
 }
 
@@ -102,7 +103,7 @@ func (w *world) Renew(ctx context.Context, watchdog bool) (int, error) {
 
 func (w *world) Stop(h guard.Holding) error {
 	w.mu.Lock()
-	hang, stops, life := w.hang, w.stops, w.life
+	hang, stops, ended := w.hang, w.stops, w.ended
 	w.mu.Unlock()
 	if hang {
 		time.Sleep(stops + 3*time.Second) //nolint:forbidigo // virtual time
@@ -111,7 +112,7 @@ func (w *world) Stop(h guard.Holding) error {
 	time.Sleep(stops) //nolint:forbidigo // virtual time
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if life.ended { // a process that is dead stops nothing
+	if ended.Load() { // a process that is dead stops nothing
 		return errors.New("dead")
 	}
 	if w.writers[h.Device] {
