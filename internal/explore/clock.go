@@ -30,11 +30,16 @@ func (w *World) tick(d time.Duration) {
 	for i := 0; i < w.cfg.Nodes; i++ {
 		n := &w.nodes[i]
 		n.sinceSnapshot += d
-		n.sinceRenewal, n.sinceKubelet = n.sinceRenewal+d, n.sinceKubelet+d
+		before := n.sinceRenewal
+		n.sinceStored, n.sinceRenewal, n.sinceKubelet = n.sinceStored+d, n.sinceRenewal+d, n.sinceKubelet+d
 		if n.up && !n.paused && w.linked(i, api) {
 			n.sinceKubelet = 0
-			if n.agent {
-				n.sinceRenewal, n.leased, n.members = 0, n.boot, w.agents().members(i)
+			if !n.agent {
+				continue
+			}
+			n.sinceStored, n.leased, n.members = 0, n.boot, w.agents().members(i)
+			if n.silent = n.sinceRenewal; !n.deaf { // it renewed all the time
+				n.sinceRenewal, n.silent = 0, before
 			}
 		}
 	}
@@ -67,10 +72,13 @@ func (w overseers) observe(c int, d time.Duration) {
 	}
 	ctl.watching += d
 	for i := 0; i < w.cfg.Nodes; i++ {
-		if w.nodes[i].sinceRenewal == 0 {
-			ctl.lapsed[i], ctl.steady[i] = 0, ctl.steady[i]+d
-		} else {
-			ctl.lapsed[i], ctl.steady[i] = ctl.lapsed[i]+d, 0
+		ctl.lapsed[i] += d
+		ctl.steady[i] += d
+		if w.nodes[i].sinceStored == 0 {
+			ctl.lapsed[i] = 0
+		}
+		if ctl.lapsed[i] > 0 || w.nodes[i].silent >= ownership.SelfFenceAfter && !w.rules.Conduct.StoredIsHeard {
+			ctl.steady[i] = 0
 		}
 		if w.lost(c, i) {
 			ctl.lostFor[i] += d

@@ -57,18 +57,20 @@ const (
 	evicts  // a pod with a dead mount
 	sends   // a command to the shared disk, which will execute it later
 	lands   // the disk executes it
+	deafens // the API server stores what the node sends to it, and its answers to renewals are lost
+	hears
 	kinds
 )
 
 var kindNames = [kinds]string{"agent", "controller", "deliver", "lose", "write", "want", "unwant", "tick", "crash", "boot",
 	"power-off", "agent-stop", "agent-start", "pause", "resume", "cut", "heal", "isolate", "rejoin", "api-stop", "api-start", "restore",
 	"forget", "wreck", "taint", "untaint", "approve", "factor", "attach", "delete-node", "add-node",
-	"blip", "restart-target", "press", "relieve", "restart-controller", "delete", "evict", "send", "land"}
+	"blip", "restart-target", "press", "relieve", "restart-controller", "delete", "evict", "send", "land", "deafen", "hear"}
 
 // onNode are the kinds whose A is an endpoint.
 var onNode = [kinds]bool{agentSteps: true, appWrites: true, wants: true, unwants: true, crashes: true, boots: true, powersOff: true,
 	agentStops: true, agentStarts: true, pauses: true, resumes: true, cuts: true, heals: true, isolates: true, rejoins: true, wrecks: true, taints: true,
-	untaints: true, attaches: true, deletesNode: true, addsNode: true, blips: true, presses: true, relieves: true, evicts: true, sends: true, lands: true}
+	untaints: true, attaches: true, deletesNode: true, addsNode: true, blips: true, presses: true, relieves: true, evicts: true, sends: true, lands: true, deafens: true, hears: true}
 
 func (e Event) String() string {
 	s := kindNames[e.Kind]
@@ -209,6 +211,10 @@ func (w faults) machineEvent(k Kind, a, b int) bool {
 		if changed {
 			n.paused, n.woke = k == pauses, k == resumes
 		}
+		return changed
+	case deafens, hears:
+		changed := n.deaf != (k == deafens)
+		n.deaf = k == deafens
 		return changed
 	case cuts, heals:
 		return b < endpoints && w.link(a, b, k == heals)

@@ -37,7 +37,7 @@ func (w recordJudge) outOfSight(c, j int) bool {
 		}
 	}
 	vote(w.answers(who, j))
-	vote(w.nodes[j].sinceRenewal < outdated)
+	vote(w.nodes[j].sinceStored < outdated)
 	for k := range w.cfg.Nodes {
 		if k != j && w.answers(who, k) {
 			vote(w.answers(k, j))

@@ -14,7 +14,7 @@ const Steps = 200
 var weights = [kinds]int{agentSteps: 300, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 90, wants: 26, unwants: 10,
 	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22, isolates: 3, rejoins: 8,
 	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 60, deletesNode: 3, addsNode: 5,
-	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3, deletes: 1, evicts: 12, sends: 30, lands: 20}
+	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3, deletes: 1, evicts: 12, sends: 30, lands: 20, deafens: 2, hears: 6}
 
 // atDisk are the kinds that happen only to shared disks.
 var atDisk = [kinds]bool{attaches: true, blips: true, restartsTarget: true, presses: true, relieves: true, sends: true, lands: true}
@@ -28,6 +28,7 @@ var storms = []map[Kind]int{
 	{cuts: 6, heals: 0, ticksBy: 3, deletesNode: 8, restores: 0, wrecks: 0},
 	{cuts: 6, heals: 2, ticksBy: 2, restores: 0, wrecks: 0},
 	{crashes: 3, boots: 2, powersOff: 3, taints: 3, restores: 0},
+	{deafens: 20, hears: 1, cuts: 6, heals: 0, ticksBy: 2, restores: 0, wrecks: 0, crashes: 0, pauses: 0},
 	{pauses: 5, resumes: 2, agentStops: 2, restores: 0, wrecks: 0, ticksBy: 2},
 	{restores: 8, forgets: 2, wrecks: 0, factors: 3},
 	{factors: 8, wrecks: 3, ticksBy: 2, restores: 0, wants: 0},
@@ -173,6 +174,8 @@ func (s Source) fitting(w *World, k Kind) uint8 {
 			fits = n.paused
 		case agentStarts:
 			fits = n.up && !n.agent
+		case hears:
+			fits = n.deaf
 		case untaints:
 			fits = n.tainted
 		case addsNode:

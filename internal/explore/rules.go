@@ -36,6 +36,8 @@ type Conduct struct {
 	OldAnswers bool
 	// OldProofs: evidence seen once is used for ever.
 	OldProofs bool
+	// StoredIsHeard: a node whose renewal is stored is taken for one that knows it.
+	StoredIsHeard bool
 	// BlindReserve: the reservation is taken whichever node holds it.
 	BlindReserve bool
 	// FreesReservation: a node that unmounts gives the reservation up.

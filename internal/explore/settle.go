@@ -35,6 +35,7 @@ func (w ending) endFaults() {
 	w.cut = [endpoints]uint16{}
 	for i := 0; i < w.cfg.Nodes; i++ {
 		w.faults().machineEvent(resumes, i, 0)
+		w.faults().machineEvent(hears, i, 0)
 		w.faults().boot(i)
 		w.faults().agentUp(i)
 		w.faults().machineEvent(untaints, i, 0)

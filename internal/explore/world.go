@@ -113,6 +113,7 @@ type node struct {
 	boot     uint8
 	tainted  bool
 	leased   uint8 // the boot that renewed the lease last
+	deaf     bool  // the API server stores its renewals, and the answers are lost
 	members  uint8 // the storage nodes that the lease names, a bit each
 	deleted  bool  // its Node object is gone
 	poweroff uint8 // the boots up to here have a power-off record
@@ -127,7 +128,9 @@ type node struct {
 	late          lineage.Epoch
 	served        bool // the kubelet got the mount that the pod wants, and does not ask again
 	sinceSnapshot time.Duration
-	sinceRenewal  time.Duration
+	sinceStored   time.Duration // since the API server stored a renewal
+	sinceRenewal  time.Duration // since the node had an answer to one
+	silent        time.Duration // what sinceRenewal was when the stored renewal was sent
 	sinceKubelet  time.Duration
 	heard         *[maxNodes]ownership.Copy // the last answers of the peers, nil if none
 	pending       *pending

@@ -166,9 +166,11 @@ type Leases struct {
 	Lapsed time.Duration
 	// Named is the set that the lapsed lease names, and Counted the set of the suspect and the
 	// present storage nodes. Nodes is how many Counted has, Steady how many of them renewed their
-	// lease throughout the last SelfFenceAfter and SelfFenceMargin. A node that was silent before
-	// that may have exempted the suspect then. The suspect has stopped since, when its exemption
-	// ended.
+	// lease throughout the last SelfFenceAfter and SelfFenceMargin, and said in each renewal that
+	// they had an answer to one within SelfFenceAfter. A renewal can be stored although its answer
+	// is lost: such a node believes that the API is away, and exempts the suspect. A node that was
+	// silent before that time may have exempted the suspect then. The suspect has stopped since,
+	// when its exemption ended.
 	Named, Counted Members
 	Nodes, Steady  int
 }

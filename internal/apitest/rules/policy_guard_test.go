@@ -22,7 +22,7 @@ func TestAGuardWritesTheLeaseOfItsOwnNodeAlone(t *testing.T) {
 	guard := env.Guard(t, "n1")
 	l := &guardlease.Lease{Client: guard, Node: "n1", Namespace: apitest.Namespace, Boot: "boot", Now: time.Now}
 	for range 2 {
-		if _, err := l.Renew(t.Context(), true); err != nil {
+		if _, err := l.Renew(t.Context(), 0, true); err != nil {
 			t.Fatal(err)
 		}
 	}

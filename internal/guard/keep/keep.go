@@ -28,9 +28,10 @@ const (
 
 // Lease is the node's lease on the API server.
 type Lease interface {
-	// Renew renews it once, and says in it whether the watchdog resets the machine when the guard
-	// dies. It returns how many storage nodes the lease names.
-	Renew(ctx context.Context, watchdog bool) (nodes int, err error)
+	// Renew renews it once. It says in it for how long the node has had no answer to a renewal, and
+	// whether the watchdog resets the machine when the guard dies. It returns how many storage nodes
+	// the lease names.
+	Renew(ctx context.Context, silent time.Duration, watchdog bool) (nodes int, err error)
 }
 
 // Writers is what holds volumes on this machine. Its calls may take for ever.
@@ -172,7 +173,7 @@ func (k *Keeper) step(ctx context.Context) guard.Verb {
 	k.tell(d)
 	switch d.Verb {
 	case guard.Renew:
-		k.renew(ctx, f.Now)
+		k.renew(ctx, f.Now, f.Contact().SinceRenewal)
 	case guard.Fence, guard.Stop, guard.Reset:
 		k.fence(f.Now)
 	}
@@ -263,14 +264,14 @@ func (k *Keeper) prove(now time.Duration) {
 
 // renew begins an attempt. Only the time when it was sent counts: the server may take it at any
 // time after that.
-func (k *Keeper) renew(ctx context.Context, now time.Duration) {
+func (k *Keeper) renew(ctx context.Context, now, silent time.Duration) {
 	k.tried, k.renewing = now, true
 	promises := k.c.Watchdog.Promises()
 	k.promised = k.promised || promises
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, renewal)
 		defer cancel()
-		nodes, err := k.c.Lease.Renew(ctx, promises)
+		nodes, err := k.c.Lease.Renew(ctx, silent, promises)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.renewing = false

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/guard"
+	"berth.dev/berth/internal/ownership"
 )
 
 // TestNoWriterOutlivesItsTimeUnlessTheMachineIsReset plays random sequences of faults and asks after
@@ -44,7 +45,7 @@ func (w *world) event(ctx context.Context) {
 	volumes := []string{"a", "b"}
 	e := epoch(volumes[w.dice.IntN(2)], 1)
 	resets := w.resets
-	switch w.dice.IntN(12) {
+	switch w.dice.IntN(13) {
 	case 0:
 		w.set(func() { w.away = true })
 	case 1, 2:
@@ -62,6 +63,8 @@ func (w *world) event(ctx context.Context) {
 		w.begin(ctx)
 	case 7:
 		w.set(func() { w.covered = !w.covered })
+	case 12:
+		w.set(func() { w.deaf = !w.deaf })
 	case 8, 9:
 		_ = w.closes(e)
 	default: // the agent opens, and gives its word when it has closed all
@@ -72,7 +75,7 @@ func (w *world) event(ctx context.Context) {
 			for _, e := range w.guard.Status().Open {
 				_ = w.closes(e)
 			}
-			_ = w.guard.Closed("/agent")
+			_ = w.closed()
 		}
 	}
 	w.watch(time.Duration(w.dice.IntN(30_000)) * time.Millisecond)
@@ -92,7 +95,7 @@ func (w *world) ready(ctx context.Context) guard.Epoch {
 	if err := w.open(e); err == nil {
 		w.t.Error("a guard that was just begun lets an epoch begin")
 	}
-	if err := w.guard.Closed("/agent"); err != nil {
+	if err := w.closed(); err != nil {
 		w.t.Fatal(err)
 	}
 	w.watch(2 * time.Second)
@@ -176,7 +179,7 @@ func TestWritersStopWhenTheAPIIsAwayAndNothingIsRenewedBeforeTheAgentsWord(t *te
 		if err := w.closes(e); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.guard.Closed("/agent"); err != nil {
+		if err := w.closed(); err != nil {
 			t.Fatal(err)
 		}
 		w.watch(2 * time.Second)
@@ -313,6 +316,18 @@ func TestAGuardThatIsAskedToEndGoesOnUntilNothingIsOpen(t *testing.T) {
 		<-ended
 		if w.armed || w.resets > 0 {
 			t.Error("the watchdog was left to reset the machine")
+		}
+	})
+}
+
+func TestANodeWhoseRenewalsAreStoredUnheardStopsAndSaysSo(t *testing.T) {
+	plays(t, func(w *world, ctx context.Context) {
+		w.ready(ctx)
+		w.set(func() { w.deaf = true })
+		before := w.renewals
+		w.watch(ownership.SelfFenceAfter + 7*time.Second)
+		if w.renewals == before || w.writers["v"] || w.resets > 0 {
+			t.Errorf("%d renewals were stored; it writes: %v; %d resets", w.renewals-before, w.writers["v"], w.resets)
 		}
 	})
 }

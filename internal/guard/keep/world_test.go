@@ -28,7 +28,9 @@ type world struct {
 	slept time.Duration
 	// away: the API server does not answer. slow: it answers after a while. hang: stopping never ends.
 	away, hang bool
-	slow       time.Duration
+	// deaf: the API server stores renewals, and the answers are lost.
+	deaf bool
+	slow time.Duration
 	// stops is how long stopping takes.
 	stops time.Duration
 	// covered: the machine has a watchdog, which sleepless counts while the machine sleeps.
@@ -40,7 +42,8 @@ type world struct {
 	resets int
 
 	writers map[string]bool // what writes, in truth
-	sent    time.Duration   // when the last renewal that succeeded was sent
+	sent    time.Duration   // when the last renewal that was stored was sent
+	heard   time.Duration   // when the last one that was answered was sent, or when all was closed
 	said    bool            // what the lease says of the watchdog
 	kept    State
 	guard   *Keeper
@@ -53,7 +56,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	return &world{t: t, dice: rand.New(rand.NewPCG(seed, 1)), start: time.Now(), covered: true, writers: map[string]bool{}, sent: -1}
+	return &world{t: t, dice: rand.New(rand.NewPCG(seed, 1)), start: time.Now(), covered: true, writers: map[string]bool{}, sent: -1, heard: time.Hour}
 }
 
 func (w *world) now() time.Duration {
@@ -82,7 +85,7 @@ func (w *world) begin(ctx context.Context) {
 }
 
 // Renew is the API server's side.
-func (w *world) Renew(ctx context.Context, watchdog bool) (int, error) {
+func (w *world) Renew(ctx context.Context, silent time.Duration, watchdog bool) (int, error) {
 	w.mu.Lock()
 	sent, away, slow := w.clock(), w.away, w.slow
 	w.mu.Unlock()
@@ -96,8 +99,15 @@ func (w *world) Renew(ctx context.Context, watchdog bool) (int, error) {
 	if away || w.away {
 		return 0, errors.New("the API server does not answer")
 	}
+	if known := sent - w.heard; silent < known {
+		w.t.Errorf("a renewal says that the node was silent for %v, and it was for %v", silent, known)
+	}
 	w.sent, w.said = sent, watchdog
 	w.renewals++
+	if w.deaf {
+		return 0, errors.New("the answer is lost")
+	}
+	w.heard = sent
 	return 3, nil
 }
 
@@ -249,6 +259,15 @@ func (w *world) open(e guard.Epoch) error {
 	w.writers[e.Volume] = true
 	w.granted++
 	return nil
+}
+
+// closed is the agent's word that all is closed.
+func (w *world) closed() error {
+	err := w.guard.Closed("/agent")
+	if err == nil {
+		w.set(func() { w.heard = w.clock() })
+	}
+	return err
 }
 
 // closes is an agent that ends a pod and closes its epoch.

@@ -41,8 +41,10 @@ type Lease struct {
 	latest *coordinationv1.Lease
 }
 
-// Renew renews the lease once. It returns how many storage nodes the lease names.
-func (l *Lease) Renew(ctx context.Context, watchdog bool) (nodes int, err error) {
+// Renew renews the lease once. silent is for how long the node has had no answer to a renewal, and
+// watchdog whether the machine is reset when the guard dies: the lease says both. Renew returns how many
+// storage nodes the lease names.
+func (l *Lease) Renew(ctx context.Context, silent time.Duration, watchdog bool) (nodes int, err error) {
 	if err := l.survey(ctx); err != nil {
 		return 0, err
 	}
@@ -50,7 +52,7 @@ func (l *Lease) Renew(ctx context.Context, watchdog bool) (nodes int, err error)
 		return 0, err
 	}
 	next := l.latest.DeepCopy()
-	l.fill(next, watchdog)
+	l.fill(next, silent, watchdog)
 	if next.ResourceVersion == "" {
 		err = l.Client.Create(ctx, next)
 	} else {
@@ -77,7 +79,7 @@ func (l *Lease) read(ctx context.Context) error {
 	return nil
 }
 
-func (l *Lease) fill(o *coordinationv1.Lease, watchdog bool) {
+func (l *Lease) fill(o *coordinationv1.Lease, silent time.Duration, watchdog bool) {
 	o.OwnerReferences = nil
 	if l.uid != "" {
 		o.OwnerReferences = []metav1.OwnerReference{{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node", Name: l.Node, UID: l.uid}}
@@ -86,6 +88,7 @@ func (l *Lease) fill(o *coordinationv1.Lease, watchdog bool) {
 		v1alpha1.BootAnnotation:     l.Boot,
 		v1alpha1.MembersAnnotation:  string(ownership.MembersOf(l.Node, l.seen)),
 		v1alpha1.WatchdogAnnotation: strconv.FormatBool(watchdog),
+		v1alpha1.SilentAnnotation:   silent.String(),
 	}
 	o.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity:       new(l.Node),
