@@ -33,12 +33,13 @@ const (
 	GuardLeasePrefix = "berth-guard-"
 	// BootAnnotation on that Lease is the boot id of the node, MembersAnnotation the set of storage
 	// nodes over which the node counts its majority, and WatchdogAnnotation, if it is "true", says
-	// that the machine is reset when its guard dies. SilentAnnotation is a duration: for how long
-	// the node had no answer to any renewal when it sent this one. The API server may store
-	// renewals whose answers are lost.
+	// that the machine is reset when its guard dies. SentAnnotation is when the guard sent the
+	// renewal, as time since the machine booted. SilentAnnotation is for how long the node had no
+	// answer to any renewal then: the API server may store renewals whose answers are lost.
 	BootAnnotation     = "berth.dev/boot"
 	MembersAnnotation  = "berth.dev/members"
 	WatchdogAnnotation = "berth.dev/watchdog"
+	SentAnnotation     = "berth.dev/sent"
 	SilentAnnotation   = "berth.dev/silent"
 
 	// ReservedAnnotation is on a Volume that a scheduler has made and CreateVolume has not

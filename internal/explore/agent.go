@@ -45,6 +45,9 @@ func (w agents) think(i int, stale uint8) bool {
 	}
 	f := w.nodeFacts(i, read, stale)
 	f.Absent = read.volume == nil && !unread
+	if v := read.volume; v != nil && !(v.Primary.Node == names[i] && v.Primary.Phase.Open()) && n.copy.Promise.Epoch == v.Epoch {
+		n.lapsed = false // what comes from now on is a later epoch
+	}
 	f.Unstaging = !n.wanted && (n.mounted || n.stopped)
 	answer, a := w.rules.Node.Next(f)
 	if f.Wanted || f.Unstaging {
@@ -93,7 +96,7 @@ func (w agents) nodeFacts(i int, read *version, stale uint8) *ownership.NodeFact
 	*f = ownership.NodeFacts{
 		Me: names[i], Boot: bootNames[n.boot], Now: w.clock(), Record: read.volume, Copy: n.copy,
 		Wanted: n.wanted && !n.served, Mounted: n.mounted, SnapshotDue: w.cfg.Eager || n.sinceSnapshot >= snapshotInterval,
-		OutOfService: n.tainted, SinceRenewal: n.sinceRenewal, Disk: w.disk.seenBy(i), Keep: keep,
+		OutOfService: n.tainted, SinceRenewal: n.sinceRenewal, Lapsed: n.lapsed, Disk: w.disk.seenBy(i), Keep: keep,
 	}
 	f.FreshID = w.freshID(i)
 	f.Peers = w.ask(i, read.volume, stale)

@@ -102,7 +102,7 @@ func (c *canon) machine(i int) {
 	n := &c.w.nodes[i]
 	p := &n.copy
 	c.flags(p.Exists, p.Dirty, p.Condemned, p.Quarantined, n.up, n.paused, n.agent, n.mounted)
-	c.flags(n.tainted, n.stopped, n.woke, n.wanted, n.wrecked > 0, n.served, n.deaf)
+	c.flags(n.tainted, n.stopped, n.woke, n.wanted, n.wrecked > 0, n.served, n.deaf, n.lapsed)
 	c.attachment(i)
 	c.promise(&p.Promise)
 	c.ownEpochs(n)

@@ -69,6 +69,7 @@ var other = lineage.Epoch{Number: 9, ID: "other"}
 
 // edits change one thing at a time that a rule or a check reads.
 var edits = map[string]func(w *World){
+	"a lease that lapsed":              func(w *World) { w.nodes[1].lapsed = true },
 	"a node that hears no answer":      func(w *World) { w.nodes[1].deaf = true },
 	"a machine that is off":            func(w *World) { w.nodes[1].up = false },
 	"a paused machine":                 func(w *World) { w.nodes[1].paused = true },

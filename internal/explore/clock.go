@@ -109,11 +109,12 @@ func (w agents) selfFence(i int) {
 		n.woke = false
 	}
 	writes := n.mounted || n.pending != nil || !n.copy.GaveUp(n.copy.Opened)
-	if !n.up || n.paused || !writes || n.sinceRenewal < ownership.SelfFenceAfter {
+	if !n.up || n.paused || n.sinceRenewal < ownership.SelfFenceAfter {
 		return
 	}
 	if !n.agent {
-		if w.cfg.Watchdog {
+		n.lapsed = true
+		if w.cfg.Watchdog && writes {
 			w.tellEvent("the watchdog resets %s", names[i])
 			w.faults().crash(i)
 		}
@@ -125,7 +126,9 @@ func (w agents) selfFence(i int) {
 			c.Peers = append(c.Peers, ownership.PeerContact{SinceRenewal: w.nodes[j].sinceRenewal})
 		}
 	}
-	if stop, why := w.rules.MustStop(&c); stop {
+	stop, why := w.rules.MustStop(&c)
+	n.lapsed = n.lapsed || stop && !w.rules.Conduct.ForgetsLapses
+	if stop && writes {
 		w.tellEvent("%s stops its writers: %s", names[i], why.Message())
 		if !n.copy.GaveUp(n.copy.Opened) {
 			n.copy.Closed = n.copy.Opened

@@ -124,6 +124,7 @@ type node struct {
 	stopped           bool // unmounted and not yet unstaged
 	woke              bool // from a pause, and has not looked at its lease yet
 	wanted            bool
+	lapsed            bool // the rules said to stop, and it may still have an epoch from before
 	// late is the epoch of a command to the shared disk that is on its way, zero if none is.
 	late          lineage.Epoch
 	served        bool // the kubelet got the mount that the pod wants, and does not ask again

@@ -33,6 +33,17 @@ type Holding struct {
 	Block bool `json:"block,omitempty"`
 }
 
+// Renewal is what a renewal of the lease says of its node.
+type Renewal struct {
+	// Sent is when it was sent, on the boot clock.
+	Sent time.Duration
+	// Silent is for how long the node had no answer to any renewal then. The API server may store
+	// renewals whose answers are lost.
+	Silent time.Duration
+	// Watchdog: the machine is reset when the guard dies.
+	Watchdog bool
+}
+
 // Facts is all that a decision rests on. Times are on the boot clock, which counts while the
 // machine sleeps.
 type Facts struct {

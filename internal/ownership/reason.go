@@ -94,7 +94,7 @@ var messages = map[Reason]string{
 	ReplicaMissing:           "node %[1]s has no replica of the volume; schedule the pod to a node that has one",
 	HoldsTheCopy:             "this node holds the only copy",
 	NodeOutOfService:         "node %[1]s is declared out of service; remove the taint when it is healthy",
-	Restarted:                "this node has restarted since it opened epoch %[3]v; releasing it first",
+	Restarted:                "this node has restarted, or its lease has lapsed, since it opened epoch %[3]v; releasing it first",
 	LeaseLapsed:              "node %[1]s must renew its lease before it may write",
 	NotAttached:              "the disk is not attached to node %[1]s yet",
 	PrimaryElsewhere:         "node %[1]s may still write in epoch %[3]v; it must unstage or be fenced first",

@@ -82,7 +82,8 @@ func stageReplicaHere(f *NodeFacts) (Action, bool) {
 
 // stageRestart closes an epoch of ours that this boot, or this copy, cannot
 // vouch for. Continuing it would make a proof about the earlier boot look like a
-// proof about this one.
+// proof about this one. An epoch from before the lease lapsed may have been fenced
+// too, though it was not opened yet; a backup may have forgotten that.
 func stageRestart(f *NodeFacts) (Action, bool) {
 	v, c := f.Record, &f.Copy
 	if !v.ownedBy(f.Me) {
@@ -90,7 +91,7 @@ func stageRestart(f *NodeFacts) (Action, bool) {
 	}
 	unused := v.Primary.Phase == Preparing && !forgotten(f)
 	e, _ := v.Replica(f.Me)
-	if e.Unstaged != v.Epoch && v.Primary.Boot == f.Boot && !c.GaveUp(v.Epoch) && (unused || c.Opened == v.Epoch) {
+	if !f.Lapsed && e.Unstaged != v.Epoch && v.Primary.Boot == f.Boot && !c.GaveUp(v.Epoch) && (unused || c.Opened == v.Epoch) {
 		return next()
 	}
 	return Action{Verb: GiveUp, Why: Why{Reason: Restarted, Epoch: v.Epoch}}, true

@@ -34,6 +34,8 @@ func TestStageDecides(t *testing.T) {
 		"to release a closed epoch first":                             {on("a", active, with(promised(active), opened(e2), func(c *Copy) { c.Closed = e2 })), verdict{GiveUp, Restarted}},
 		"to release first an epoch that the node gave up unopened":    {on("a", prep, with(promised(prep), func(c *Copy) { c.Closed = e2 })), verdict{GiveUp, Restarted}},
 		"to release first an epoch that is older than a closed epoch": {on("a", prep, with(promised(prep), func(c *Copy) { c.Closed = e3 })), verdict{GiveUp, Restarted}},
+		"to release first an unopened epoch after the lease lapsed":   {on("a", prep, with(promised(prep)), func(f *NodeFacts) { f.Lapsed = true }), verdict{GiveUp, Restarted}},
+		"to take over with a new lease":                               {on("b", volume(), func(f *NodeFacts) { f.Lapsed = true }), verdict{Record, TakingOver}},
 		"to wait while another node may write":                        {on("b", active), verdict{Wait, PrimaryElsewhere}},
 		"to wait while another node prepares":                         {on("b", prep), verdict{Wait, PrimaryElsewhere}},
 		"to wait until the replica is ready":                          {on("b", volume(state("b", Lagging))), verdict{Wait, ReplicaNotReady}},

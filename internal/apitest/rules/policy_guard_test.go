@@ -8,6 +8,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest"
+	"berth.dev/berth/internal/guard"
 	guardlease "berth.dev/berth/internal/guard/lease"
 )
 
@@ -19,10 +20,10 @@ var (
 
 func TestAGuardWritesTheLeaseOfItsOwnNodeAlone(t *testing.T) {
 	env := apitest.Start(t)
-	guard := env.Guard(t, "n1")
-	l := &guardlease.Lease{Client: guard, Node: "n1", Namespace: apitest.Namespace, Boot: "boot", Now: time.Now}
+	own := env.Guard(t, "n1")
+	l := &guardlease.Lease{Client: own, Node: "n1", Namespace: apitest.Namespace, Boot: "boot", Now: time.Now}
 	for range 2 {
-		if _, err := l.Renew(t.Context(), 0, true); err != nil {
+		if _, err := l.Renew(t.Context(), guard.Renewal{Watchdog: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,10 +32,10 @@ func TestAGuardWritesTheLeaseOfItsOwnNodeAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, refused := range map[string]error{
-		"making the Lease of an agent":      guard.Create(t.Context(), lease(v1alpha1.AgentLeasePrefix+"n1")),
-		"making one that elects a leader":   guard.Create(t.Context(), lease("berth-controller")),
-		"deleting the one of another guard": guard.Delete(t.Context(), others.DeepCopy()),
-		"changing the one of another guard": guard.Patch(t.Context(), others.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"holderIdentity":"n1"}}`))),
+		"making the Lease of an agent":      own.Create(t.Context(), lease(v1alpha1.AgentLeasePrefix+"n1")),
+		"making one that elects a leader":   own.Create(t.Context(), lease("berth-controller")),
+		"deleting the one of another guard": own.Delete(t.Context(), others.DeepCopy()),
+		"changing the one of another guard": own.Patch(t.Context(), others.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"holderIdentity":"n1"}}`))),
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, refused, otherLease) })
 	}

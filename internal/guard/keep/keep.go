@@ -28,10 +28,8 @@ const (
 
 // Lease is the node's lease on the API server.
 type Lease interface {
-	// Renew renews it once. It says in it for how long the node has had no answer to a renewal, and
-	// whether the watchdog resets the machine when the guard dies. It returns how many storage nodes
-	// the lease names.
-	Renew(ctx context.Context, silent time.Duration, watchdog bool) (nodes int, err error)
+	// Renew renews it once, and returns how many storage nodes the lease names.
+	Renew(ctx context.Context, says guard.Renewal) (nodes int, err error)
 }
 
 // Writers is what holds volumes on this machine. Its calls may take for ever.
@@ -271,7 +269,7 @@ func (k *Keeper) renew(ctx context.Context, now, silent time.Duration) {
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, renewal)
 		defer cancel()
-		nodes, err := k.c.Lease.Renew(ctx, silent, promises)
+		nodes, err := k.c.Lease.Renew(ctx, guard.Renewal{Sent: now, Silent: silent, Watchdog: promises})
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.renewing = false

@@ -85,7 +85,7 @@ func (w *world) begin(ctx context.Context) {
 }
 
 // Renew is the API server's side.
-func (w *world) Renew(ctx context.Context, silent time.Duration, watchdog bool) (int, error) {
+func (w *world) Renew(ctx context.Context, says guard.Renewal) (int, error) {
 	w.mu.Lock()
 	sent, away, slow := w.clock(), w.away, w.slow
 	w.mu.Unlock()
@@ -99,10 +99,10 @@ func (w *world) Renew(ctx context.Context, silent time.Duration, watchdog bool) 
 	if away || w.away {
 		return 0, errors.New("the API server does not answer")
 	}
-	if known := sent - w.heard; silent < known {
-		w.t.Errorf("a renewal says that the node was silent for %v, and it was for %v", silent, known)
+	if known := sent - w.heard; says.Silent < known {
+		w.t.Errorf("a renewal says that the node was silent for %v, and it was for %v", says.Silent, known)
 	}
-	w.sent, w.said = sent, watchdog
+	w.sent, w.said = sent, says.Watchdog
 	w.renewals++
 	if w.deaf {
 		return 0, errors.New("the answer is lost")

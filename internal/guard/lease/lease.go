@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -41,10 +42,8 @@ type Lease struct {
 	latest *coordinationv1.Lease
 }
 
-// Renew renews the lease once. silent is for how long the node has had no answer to a renewal, and
-// watchdog whether the machine is reset when the guard dies: the lease says both. Renew returns how many
-// storage nodes the lease names.
-func (l *Lease) Renew(ctx context.Context, silent time.Duration, watchdog bool) (nodes int, err error) {
+// Renew renews the lease once. It returns how many storage nodes the lease names.
+func (l *Lease) Renew(ctx context.Context, says guard.Renewal) (nodes int, err error) {
 	if err := l.survey(ctx); err != nil {
 		return 0, err
 	}
@@ -52,7 +51,7 @@ func (l *Lease) Renew(ctx context.Context, silent time.Duration, watchdog bool) 
 		return 0, err
 	}
 	next := l.latest.DeepCopy()
-	l.fill(next, silent, watchdog)
+	l.fill(next, says)
 	if next.ResourceVersion == "" {
 		err = l.Client.Create(ctx, next)
 	} else {
@@ -79,7 +78,7 @@ func (l *Lease) read(ctx context.Context) error {
 	return nil
 }
 
-func (l *Lease) fill(o *coordinationv1.Lease, silent time.Duration, watchdog bool) {
+func (l *Lease) fill(o *coordinationv1.Lease, says guard.Renewal) {
 	o.OwnerReferences = nil
 	if l.uid != "" {
 		o.OwnerReferences = []metav1.OwnerReference{{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node", Name: l.Node, UID: l.uid}}
@@ -87,8 +86,9 @@ func (l *Lease) fill(o *coordinationv1.Lease, silent time.Duration, watchdog boo
 	o.Annotations = map[string]string{
 		v1alpha1.BootAnnotation:     l.Boot,
 		v1alpha1.MembersAnnotation:  string(ownership.MembersOf(l.Node, l.seen)),
-		v1alpha1.WatchdogAnnotation: strconv.FormatBool(watchdog),
-		v1alpha1.SilentAnnotation:   silent.String(),
+		v1alpha1.WatchdogAnnotation: strconv.FormatBool(says.Watchdog),
+		v1alpha1.SentAnnotation:     says.Sent.String(),
+		v1alpha1.SilentAnnotation:   says.Silent.String(),
 	}
 	o.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity:       new(l.Node),

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -73,12 +74,12 @@ func TestALeaseNamesTheBootTheMembersTheSilenceAndTheWatchdog(t *testing.T) {
 	l := c.lease()
 	for _, watchdog := range []string{"false", "true"} {
 		c.now = c.now.Add(5 * time.Second)
-		if nodes, err := l.Renew(t.Context(), 7*time.Second, watchdog == "true"); err != nil || nodes != 3 {
+		if nodes, err := l.Renew(t.Context(), guard.Renewal{Sent: time.Hour, Silent: 7 * time.Second, Watchdog: watchdog == "true"}); err != nil || nodes != 3 {
 			t.Fatalf("%d nodes, %v", nodes, err)
 		}
 		o := c.get()
 		if o.Annotations[v1alpha1.BootAnnotation] != "boot" || o.Annotations[v1alpha1.WatchdogAnnotation] != watchdog ||
-			o.Annotations[v1alpha1.SilentAnnotation] != "7s" ||
+			o.Annotations[v1alpha1.SentAnnotation] != "1h0m0s" || o.Annotations[v1alpha1.SilentAnnotation] != "7s" ||
 			o.Annotations[v1alpha1.MembersAnnotation] != string(ownership.MembersOf("n1", []string{"n2", "n3"})) {
 			t.Errorf("annotations %v", o.Annotations)
 		}
@@ -94,7 +95,7 @@ func TestALeaseNamesTheBootTheMembersTheSilenceAndTheWatchdog(t *testing.T) {
 func TestANodeCountsItselfAndSeesNodesComeAndGo(t *testing.T) {
 	c := newCluster(t)
 	l := c.lease()
-	if nodes, err := l.Renew(t.Context(), 0, false); err != nil || nodes != 1 {
+	if nodes, err := l.Renew(t.Context(), guard.Renewal{}); err != nil || nodes != 1 {
 		t.Fatalf("%d nodes, %v", nodes, err)
 	}
 	for _, o := range []client.Object{&v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}} {
@@ -106,7 +107,7 @@ func TestANodeCountsItselfAndSeesNodesComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.now = c.now.Add(surveyed)
-	if nodes, err := l.Renew(t.Context(), 0, false); err != nil || nodes != 2 {
+	if nodes, err := l.Renew(t.Context(), guard.Renewal{}); err != nil || nodes != 2 {
 		t.Errorf("%d nodes, %v", nodes, err)
 	}
 	if owners := c.get().OwnerReferences; len(owners) != 0 {
@@ -119,15 +120,15 @@ func TestARenewalThatFailedIsNoneAndTheNextOneReadsFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, "n1")
 			l := c.lease()
-			if _, err := l.Renew(t.Context(), 0, false); err != nil {
+			if _, err := l.Renew(t.Context(), guard.Renewal{}); err != nil {
 				t.Fatal(err)
 			}
 			c.fails, c.lost = errors.New("time is up"), lost
-			if _, err := l.Renew(t.Context(), 0, true); !errors.Is(err, c.fails) {
+			if _, err := l.Renew(t.Context(), guard.Renewal{Watchdog: true}); !errors.Is(err, c.fails) {
 				t.Error(err)
 			}
 			c.fails = nil
-			if _, err := l.Renew(t.Context(), 0, false); err != nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
+			if _, err := l.Renew(t.Context(), guard.Renewal{}); err != nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
 				t.Errorf("%v, %v", err, c.get().Annotations)
 			}
 		})
@@ -138,11 +139,11 @@ func TestARenewalThatArrivesLateChangesNothing(t *testing.T) {
 	c := newCluster(t, "n1")
 	first, second := c.lease(), c.lease()
 	for _, l := range []*Lease{first, second} {
-		if _, err := l.Renew(t.Context(), 0, false); err != nil {
+		if _, err := l.Renew(t.Context(), guard.Renewal{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := first.Renew(t.Context(), 0, true); err == nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
+	if _, err := first.Renew(t.Context(), guard.Renewal{Watchdog: true}); err == nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
 		t.Errorf("it was taken: %v, %v", err, c.get().Annotations)
 	}
 }
