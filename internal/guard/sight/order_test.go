@@ -1,0 +1,151 @@
+package sight
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ownership"
+)
+
+// line is a list and a watch of leases. Each one that it brings is another version, and each takes a second
+// on the controller's clock.
+type line struct {
+	sight   *Sight
+	version int
+	now     time.Time
+}
+
+var storage = []string{"n1", "n2", "n3"}
+
+func newLine() *line {
+	l := &line{now: time.Unix(1000, 0)}
+	l.sight = New([]coordinationv1.Lease{*l.lease("n1", 0, 0), *l.lease("n2", 0, 0)}, l.now)
+	return l
+}
+
+func (l *line) lease(name string, sent, silent time.Duration) *coordinationv1.Lease {
+	l.version++
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Name: v1alpha1.GuardLeasePrefix + name, UID: "u", ResourceVersion: strconv.Itoa(l.version),
+		Annotations: map[string]string{
+			v1alpha1.BootAnnotation: "boot", v1alpha1.WatchdogAnnotation: "true",
+			v1alpha1.MembersAnnotation: string(ownership.MembersOf(name, storage)),
+			v1alpha1.SentAnnotation:    sent.String(), v1alpha1.SilentAnnotation: silent.String(),
+		},
+	}}
+}
+
+// brings lets the watch bring a renewal, edited.
+func (l *line) brings(name string, sent, silent time.Duration, edit ...func(*coordinationv1.Lease)) {
+	o := l.lease(name, sent, silent)
+	for _, e := range edit {
+		e(o)
+	}
+	l.now = l.now.Add(time.Second)
+	l.sight.See(o, l.now)
+}
+
+// renews brings renewals of n2, five seconds apart on its clock, from a time to a time.
+func (l *line) renews(from, to time.Duration) {
+	for at := from; at <= to; at += 5 * time.Second {
+		l.brings("n2", at, 5*time.Second)
+	}
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+func TestANodeIsSteadyForAsLongAsItsOwnClockSays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		play func(l *line)
+		want time.Duration
+	}{
+		"a node that is only in the list": {func(*line) {}, 0},
+		"the first renewal may have been sent before the suspect's last one was stored": {
+			func(l *line) { l.renews(0, seconds(10)) }, seconds(5)},
+		"half a minute": {func(l *line) { l.renews(0, seconds(35)) }, seconds(30)},
+		"nothing from before the suspect's last renewal counts": {
+			func(l *line) { l.renews(0, seconds(35)); l.brings("n1", 0, 0); l.renews(seconds(40), seconds(55)) }, seconds(10)},
+		"a renewal that just knew of the one before in time": {
+			func(l *line) {
+				l.renews(0, seconds(35))
+				l.brings("n2", seconds(51), seconds(15.9))
+				l.renews(seconds(55), seconds(60))
+			}, seconds(55)},
+		"a renewal after which the node may have been silent for too long": {
+			func(l *line) {
+				l.renews(0, seconds(35))
+				l.brings("n2", seconds(51), seconds(16))
+				l.renews(seconds(55), seconds(60))
+			}, seconds(5)},
+		"a node that is silent now": {
+			func(l *line) { l.renews(0, seconds(35)); l.brings("n2", seconds(55), seconds(20)) }, 0},
+		"a node that booted": {
+			func(l *line) {
+				l.renews(0, seconds(35))
+				l.brings("n2", seconds(40), 0, func(o *coordinationv1.Lease) { o.Annotations[v1alpha1.BootAnnotation] = "another" })
+			}, 0},
+		"a lease that was made anew": {
+			func(l *line) { l.renews(0, seconds(35)); l.brings("n2", seconds(40), 0, func(o *coordinationv1.Lease) { o.UID = "v" }) }, 0},
+		"a lease that a person wrote into": {
+			func(l *line) {
+				l.renews(0, seconds(35))
+				l.brings("n2", 0, 0, func(o *coordinationv1.Lease) { o.Annotations[v1alpha1.SentAnnotation] = "soon" })
+				l.renews(seconds(40), seconds(50))
+			}, seconds(5)},
+		"a clock that went back": {
+			func(l *line) { l.renews(0, seconds(35)); l.renews(seconds(10), seconds(20)) }, seconds(10)},
+		"a renewal that is brought twice": {
+			func(l *line) {
+				for range 3 {
+					l.brings("n2", seconds(5), 0, func(o *coordinationv1.Lease) { o.ResourceVersion = "same" })
+				}
+				l.brings("n2", seconds(10), 0)
+			}, 0},
+		"more renewals than are remembered": {func(l *line) { l.renews(0, seconds(1000)) }, seconds(5 * (remembered - 2))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLine()
+			l.brings("n1", seconds(3), 0)
+			tc.play(l)
+			suspect := l.sight.nodes["n1"].renewals
+			if got := l.sight.steady("n2", suspect[len(suspect)-1].event); got != tc.want {
+				t.Errorf("steady for %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheLeasesOfASuspectAreAboutItsLastRenewal(t *testing.T) {
+	l := newLine()
+	l.brings("n1", seconds(3), 0)
+	l.renews(0, seconds(35))
+	want := ownership.Leases{
+		Suspect: "n1", Boot: "boot", Watchdog: true, KubeletAlive: true, Lapsed: 8 * time.Second,
+		Named: ownership.MembersOf("n1", storage), Counted: ownership.MembersOf("n1", storage), Nodes: 3, Steady: 1,
+	}
+	if got := l.sight.Of("n1", storage, true, l.now); *got != want {
+		t.Errorf("got %+v, want %+v", *got, want)
+	}
+	if l.brings("n1", seconds(8), 0); l.sight.Of("n1", storage, true, l.now).Steady != 0 {
+		t.Error("a node is steady since before the suspect's last renewal")
+	}
+}
+
+func TestANodeWhoseLeaseWasNeverSeenLapsesFromTheBegin(t *testing.T) {
+	l := newLine()
+	began := l.now
+	l.brings("n1", seconds(3), 0)
+	l.sight.See(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.AgentLeasePrefix + "n9"}}, l.now)
+	got := l.sight.Of("n9", storage, false, began.Add(time.Minute))
+	if got.Lapsed != time.Minute || got.Named != "" || got.Nodes != 4 {
+		t.Errorf("got %+v", *got)
+	}
+	if _, proved := ownership.ContractProves(got); proved {
+		t.Error("a lease that was never there proves something")
+	}
+}
