@@ -90,7 +90,10 @@ func TestANodeIsSteadyForAsLongAsItsOwnClockSays(t *testing.T) {
 				l.brings("n2", seconds(40), 0, func(o *coordinationv1.Lease) { o.Annotations[v1alpha1.BootAnnotation] = "another" })
 			}, 0},
 		"a lease that was made anew": {
-			func(l *line) { l.renews(0, seconds(35)); l.brings("n2", seconds(40), 0, func(o *coordinationv1.Lease) { o.UID = "v" }) }, 0},
+			func(l *line) {
+				l.renews(0, seconds(35))
+				l.brings("n2", seconds(40), 0, func(o *coordinationv1.Lease) { o.UID = "v" })
+			}, 0},
 		"a lease that a person wrote into": {
 			func(l *line) {
 				l.renews(0, seconds(35))

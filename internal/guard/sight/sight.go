@@ -65,7 +65,7 @@ func (s *Sight) see(o *coordinationv1.Lease, now time.Time) {
 		return
 	}
 	n := s.nodes[name]
-	if n != nil && n.uid == string(o.UID) && n.version == o.ResourceVersion {
+	if n != nil && n.version == o.ResourceVersion {
 		return // brought again
 	}
 	boot := o.Annotations[v1alpha1.BootAnnotation]

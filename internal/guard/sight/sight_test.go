@@ -46,18 +46,18 @@ type call struct {
 
 // world is an API server, its nodes and a controller that watches it.
 type world struct {
-	dice     *rand.Rand
-	now      time.Duration
-	rv       int
-	stored   map[string]*coordinationv1.Lease
-	nodes    []*machine
-	names    []string
-	slow     time.Duration // the most that storing takes
-	watch    time.Duration // how late the watch is
-	pending  []event
-	sight    *Sight
-	proofs   int
-	wrong    string
+	dice    *rand.Rand
+	now     time.Duration
+	rv      int
+	stored  map[string]*coordinationv1.Lease
+	nodes   []*machine
+	names   []string
+	slow    time.Duration // the most that storing takes
+	watch   time.Duration // how late the watch is
+	pending []event
+	sight   *Sight
+	proofs  int
+	wrong   string
 }
 
 type event struct {
