@@ -35,7 +35,7 @@ type Holding struct {
 
 // Renewal is what a renewal of the lease says of its node.
 type Renewal struct {
-	// Sent is when it was sent, on the boot clock.
+	// Sent is when it was sent, on the boot clock: after the renewal that it replaces was stored.
 	Sent time.Duration
 	// Silent is for how long the node had no answer to any renewal then. The API server may store
 	// renewals whose answers are lost.

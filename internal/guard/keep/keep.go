@@ -28,8 +28,9 @@ const (
 
 // Lease is the node's lease on the API server.
 type Lease interface {
-	// Renew renews it once, and returns how many storage nodes the lease names.
-	Renew(ctx context.Context, says guard.Renewal) (nodes int, err error)
+	// Renew renews it once, and returns how many storage nodes the lease names. It asks for what the
+	// renewal says when it knows the version that it replaces.
+	Renew(ctx context.Context, says func() guard.Renewal) (nodes int, err error)
 }
 
 // Writers is what holds volumes on this machine. Its calls may take for ever.
@@ -171,7 +172,7 @@ func (k *Keeper) step(ctx context.Context) guard.Verb {
 	k.tell(d)
 	switch d.Verb {
 	case guard.Renew:
-		k.renew(ctx, f.Now, f.Contact().SinceRenewal)
+		k.renew(ctx, f.Now)
 	case guard.Fence, guard.Stop, guard.Reset:
 		k.fence(f.Now)
 	}
@@ -262,14 +263,14 @@ func (k *Keeper) prove(now time.Duration) {
 
 // renew begins an attempt. Only the time when it was sent counts: the server may take it at any
 // time after that.
-func (k *Keeper) renew(ctx context.Context, now, silent time.Duration) {
+func (k *Keeper) renew(ctx context.Context, now time.Duration) {
 	k.tried, k.renewing = now, true
 	promises := k.c.Watchdog.Promises()
 	k.promised = k.promised || promises
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, renewal)
 		defer cancel()
-		nodes, err := k.c.Lease.Renew(ctx, guard.Renewal{Sent: now, Silent: silent, Watchdog: promises})
+		nodes, err := k.c.Lease.Renew(ctx, func() guard.Renewal { return k.says(promises) })
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.renewing = false
@@ -283,6 +284,13 @@ func (k *Keeper) renew(ctx context.Context, now, silent time.Duration) {
 		}
 		k.poke()
 	}()
+}
+
+func (k *Keeper) says(watchdog bool) guard.Renewal {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := k.facts()
+	return guard.Renewal{Sent: f.Now, Silent: f.Contact().SinceRenewal, Watchdog: watchdog}
 }
 
 // RefusedError is an answer to the agent.

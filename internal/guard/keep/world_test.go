@@ -85,7 +85,8 @@ func (w *world) begin(ctx context.Context) {
 }
 
 // Renew is the API server's side.
-func (w *world) Renew(ctx context.Context, says guard.Renewal) (int, error) {
+func (w *world) Renew(ctx context.Context, says func() guard.Renewal) (int, error) {
+	renewal := says()
 	w.mu.Lock()
 	sent, away, slow := w.clock(), w.away, w.slow
 	w.mu.Unlock()
@@ -99,10 +100,10 @@ func (w *world) Renew(ctx context.Context, says guard.Renewal) (int, error) {
 	if away || w.away {
 		return 0, errors.New("the API server does not answer")
 	}
-	if known := sent - w.heard; says.Silent < known {
-		w.t.Errorf("a renewal says that the node was silent for %v, and it was for %v", says.Silent, known)
+	if known := sent - w.heard; renewal.Silent < known {
+		w.t.Errorf("a renewal says that the node was silent for %v, and it was for %v", renewal.Silent, known)
 	}
-	w.sent, w.said = sent, says.Watchdog
+	w.sent, w.said = sent, renewal.Watchdog
 	w.renewals++
 	if w.deaf {
 		return 0, errors.New("the answer is lost")
@@ -263,9 +264,13 @@ func (w *world) open(e guard.Epoch) error {
 
 // closed is the agent's word that all is closed.
 func (w *world) closed() error {
+	w.mu.Lock()
+	before := w.heard
+	w.heard = w.clock() // the guard may go on before it has answered
+	w.mu.Unlock()
 	err := w.guard.Closed("/agent")
-	if err == nil {
-		w.set(func() { w.heard = w.clock() })
+	if err != nil {
+		w.set(func() { w.heard = before })
 	}
 	return err
 }

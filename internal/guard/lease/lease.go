@@ -42,8 +42,10 @@ type Lease struct {
 	latest *coordinationv1.Lease
 }
 
-// Renew renews the lease once. It returns how many storage nodes the lease names.
-func (l *Lease) Renew(ctx context.Context, says guard.Renewal) (nodes int, err error) {
+// Renew renews the lease once, and returns how many storage nodes the lease names. It asks for what the
+// renewal says when it knows the version that it replaces: who reads the lease relies on it that the
+// renewal was sent after that version was stored.
+func (l *Lease) Renew(ctx context.Context, says func() guard.Renewal) (nodes int, err error) {
 	if err := l.survey(ctx); err != nil {
 		return 0, err
 	}
@@ -51,7 +53,7 @@ func (l *Lease) Renew(ctx context.Context, says guard.Renewal) (nodes int, err e
 		return 0, err
 	}
 	next := l.latest.DeepCopy()
-	l.fill(next, says)
+	l.fill(next, says())
 	if next.ResourceVersion == "" {
 		err = l.Client.Create(ctx, next)
 	} else {

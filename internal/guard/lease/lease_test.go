@@ -28,6 +28,7 @@ type cluster struct {
 	lists  int
 	fails  error
 	lost   bool
+	read   bool // the lease was
 }
 
 func newCluster(t *testing.T, storage ...string) *cluster {
@@ -46,6 +47,12 @@ func newCluster(t *testing.T, storage ...string) *cluster {
 			c.lists++
 			return w.List(ctx, list, opts...)
 		},
+		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, lease := o.(*coordinationv1.Lease); lease {
+				c.read = true
+			}
+			return w.Get(ctx, key, o, opts...)
+		},
 		Update: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			if c.fails != nil && !c.lost {
 				return c.fails
@@ -59,6 +66,8 @@ func newCluster(t *testing.T, storage ...string) *cluster {
 func (c *cluster) lease() *Lease {
 	return &Lease{Client: c.client, Node: "n1", Namespace: "ns", Boot: "boot", Now: func() time.Time { return c.now }}
 }
+
+func says(r guard.Renewal) func() guard.Renewal { return func() guard.Renewal { return r } }
 
 func (c *cluster) get() *coordinationv1.Lease {
 	c.t.Helper()
@@ -74,7 +83,7 @@ func TestALeaseNamesTheBootTheMembersTheSilenceAndTheWatchdog(t *testing.T) {
 	l := c.lease()
 	for _, watchdog := range []string{"false", "true"} {
 		c.now = c.now.Add(5 * time.Second)
-		if nodes, err := l.Renew(t.Context(), guard.Renewal{Sent: time.Hour, Silent: 7 * time.Second, Watchdog: watchdog == "true"}); err != nil || nodes != 3 {
+		if nodes, err := l.Renew(t.Context(), says(guard.Renewal{Sent: time.Hour, Silent: 7 * time.Second, Watchdog: watchdog == "true"})); err != nil || nodes != 3 {
 			t.Fatalf("%d nodes, %v", nodes, err)
 		}
 		o := c.get()
@@ -95,7 +104,7 @@ func TestALeaseNamesTheBootTheMembersTheSilenceAndTheWatchdog(t *testing.T) {
 func TestANodeCountsItselfAndSeesNodesComeAndGo(t *testing.T) {
 	c := newCluster(t)
 	l := c.lease()
-	if nodes, err := l.Renew(t.Context(), guard.Renewal{}); err != nil || nodes != 1 {
+	if nodes, err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil || nodes != 1 {
 		t.Fatalf("%d nodes, %v", nodes, err)
 	}
 	for _, o := range []client.Object{&v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}} {
@@ -107,7 +116,7 @@ func TestANodeCountsItselfAndSeesNodesComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.now = c.now.Add(surveyed)
-	if nodes, err := l.Renew(t.Context(), guard.Renewal{}); err != nil || nodes != 2 {
+	if nodes, err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil || nodes != 2 {
 		t.Errorf("%d nodes, %v", nodes, err)
 	}
 	if owners := c.get().OwnerReferences; len(owners) != 0 {
@@ -120,15 +129,15 @@ func TestARenewalThatFailedIsNoneAndTheNextOneReadsFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, "n1")
 			l := c.lease()
-			if _, err := l.Renew(t.Context(), guard.Renewal{}); err != nil {
+			if _, err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil {
 				t.Fatal(err)
 			}
 			c.fails, c.lost = errors.New("time is up"), lost
-			if _, err := l.Renew(t.Context(), guard.Renewal{Watchdog: true}); !errors.Is(err, c.fails) {
+			if _, err := l.Renew(t.Context(), says(guard.Renewal{Watchdog: true})); !errors.Is(err, c.fails) {
 				t.Error(err)
 			}
 			c.fails = nil
-			if _, err := l.Renew(t.Context(), guard.Renewal{}); err != nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
+			if _, err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
 				t.Errorf("%v, %v", err, c.get().Annotations)
 			}
 		})
@@ -139,11 +148,26 @@ func TestARenewalThatArrivesLateChangesNothing(t *testing.T) {
 	c := newCluster(t, "n1")
 	first, second := c.lease(), c.lease()
 	for _, l := range []*Lease{first, second} {
-		if _, err := l.Renew(t.Context(), guard.Renewal{}); err != nil {
+		if _, err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := first.Renew(t.Context(), guard.Renewal{Watchdog: true}); err == nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
+	if _, err := first.Renew(t.Context(), says(guard.Renewal{Watchdog: true})); err == nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
 		t.Errorf("it was taken: %v, %v", err, c.get().Annotations)
+	}
+}
+
+func TestARenewalIsSentAfterTheVersionThatItReplacesIsKnown(t *testing.T) {
+	c := newCluster(t, "n1")
+	asked := 0
+	_, err := c.lease().Renew(t.Context(), func() guard.Renewal {
+		asked++
+		if !c.read {
+			t.Error("the time of a renewal is from before the lease was read")
+		}
+		return guard.Renewal{}
+	})
+	if err != nil || asked != 1 {
+		t.Errorf("asked %d times, %v", asked, err)
 	}
 }
