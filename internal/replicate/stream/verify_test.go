@@ -57,10 +57,11 @@ func TestTheRestOfAStreamIsItsOwn(t *testing.T) {
 		change func(*wire.Offer)
 		want   wire.Reason
 	}{
-		"the rest":          {change: func(*wire.Offer) {}},
-		"the whole stream":  {change: func(o *wire.Offer) { o.Form, o.Offset = wire.Incremental, 0 }, want: wire.WrongResume},
-		"from another byte": {change: func(o *wire.Offer) { o.Offset++ }, want: wire.WrongResume},
-		"of a newer epoch":  {change: func(o *wire.Offer) { o.Epoch = lineage.Epoch{Number: 3, ID: "three"} }, want: wire.WrongResume},
+		"the rest":                       {change: func(*wire.Offer) {}},
+		"the whole stream":               {change: func(o *wire.Offer) { o.Form, o.Offset = wire.Incremental, 0 }, want: wire.WrongResume},
+		"a whole stream from the middle": {change: func(o *wire.Offer) { o.Form = wire.Incremental }, want: wire.WrongResume},
+		"from another byte":              {change: func(o *wire.Offer) { o.Offset++ }, want: wire.WrongResume},
+		"of a newer epoch":               {change: func(o *wire.Offer) { o.Epoch = lineage.Epoch{Number: 3, ID: "three"} }, want: wire.WrongResume},
 	}
 	for name, test := range tests {
 		want, offer, half := asked()
