@@ -45,8 +45,8 @@ func (w agents) think(i int, stale uint8) bool {
 	}
 	f := w.nodeFacts(i, read, stale)
 	f.Absent = read.volume == nil && !unread
-	if v := read.volume; v != nil && !(v.Primary.Node == names[i] && v.Primary.Phase.Open()) && n.copy.Promise.Epoch == v.Epoch {
-		n.lapsed = false // what comes from now on is a later epoch
+	if v := read.volume; v != nil && n.copy.Promise.Epoch == v.Epoch && (v.Primary.Node != names[i] || n.copy.GaveUp(v.Epoch)) {
+		n.lapsed = false // what the copy keeps tells its earlier epochs from those that it may begin
 	}
 	f.Unstaging = !n.wanted && (n.mounted || n.stopped)
 	answer, a := w.rules.Node.Next(f)

@@ -38,7 +38,7 @@ type Renewal struct {
 	// Sent is when it was sent, on the boot clock: after the renewal that it replaces was stored.
 	Sent time.Duration
 	// Silent is for how long the node had no answer to any renewal then. The API server may store
-	// renewals whose answers are lost.
+	// renewals whose answers are lost. The agent's word does not end a silence.
 	Silent time.Duration
 	// Watchdog: the machine is reset when the guard dies.
 	Watchdog bool

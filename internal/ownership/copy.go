@@ -127,8 +127,9 @@ type NodeFacts struct {
 	// SinceRenewal is the time since this node last renewed its lease, by its
 	// boot-time clock.
 	SinceRenewal time.Duration
-	// Lapsed: MustStop has told this node to stop since it last knew that it has no epoch. Its
-	// epochs may have been fenced since, whatever a record from a backup says of them.
+	// Lapsed: MustStop has told this node to stop, and the copy does not keep yet that its epochs
+	// are over: by the promise of another node's later epoch, or by having given its own up. They
+	// may have been fenced since, whatever a record from a backup says of them.
 	Lapsed bool
 	// FreshID is a random id for a new epoch.
 	FreshID string

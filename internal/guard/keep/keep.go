@@ -290,7 +290,7 @@ func (k *Keeper) says(watchdog bool) guard.Renewal {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f := k.facts()
-	return guard.Renewal{Sent: f.Now, Silent: f.Contact().SinceRenewal, Watchdog: watchdog}
+	return guard.Renewal{Sent: f.Now, Silent: f.Now - f.Renewed, Watchdog: watchdog}
 }
 
 // RefusedError is an answer to the agent.

@@ -75,7 +75,7 @@ func (w *world) event(ctx context.Context) {
 			for _, e := range w.guard.Status().Open {
 				_ = w.closes(e)
 			}
-			_ = w.closed()
+			_ = w.guard.Closed("/agent")
 		}
 	}
 	w.watch(time.Duration(w.dice.IntN(30_000)) * time.Millisecond)
@@ -95,7 +95,7 @@ func (w *world) ready(ctx context.Context) guard.Epoch {
 	if err := w.open(e); err == nil {
 		w.t.Error("a guard that was just begun lets an epoch begin")
 	}
-	if err := w.closed(); err != nil {
+	if err := w.guard.Closed("/agent"); err != nil {
 		w.t.Fatal(err)
 	}
 	w.watch(2 * time.Second)
@@ -179,7 +179,7 @@ func TestWritersStopWhenTheAPIIsAwayAndNothingIsRenewedBeforeTheAgentsWord(t *te
 		if err := w.closes(e); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.closed(); err != nil {
+		if err := w.guard.Closed("/agent"); err != nil {
 			t.Fatal(err)
 		}
 		w.watch(2 * time.Second)

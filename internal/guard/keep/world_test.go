@@ -43,7 +43,7 @@ type world struct {
 
 	writers map[string]bool // what writes, in truth
 	sent    time.Duration   // when the last renewal that was stored was sent
-	heard   time.Duration   // when the last one that was answered was sent, or when all was closed
+	heard   time.Duration   // when the last one that was answered was sent
 	said    bool            // what the lease says of the watchdog
 	kept    State
 	guard   *Keeper
@@ -260,19 +260,6 @@ func (w *world) open(e guard.Epoch) error {
 	w.writers[e.Volume] = true
 	w.granted++
 	return nil
-}
-
-// closed is the agent's word that all is closed.
-func (w *world) closed() error {
-	w.mu.Lock()
-	before := w.heard
-	w.heard = w.clock() // the guard may go on before it has answered
-	w.mu.Unlock()
-	err := w.guard.Closed("/agent")
-	if err != nil {
-		w.set(func() { w.heard = before })
-	}
-	return err
 }
 
 // closes is an agent that ends a pod and closes its epoch.

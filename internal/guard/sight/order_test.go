@@ -131,11 +131,15 @@ func TestTheLeasesOfASuspectAreAboutItsLastRenewal(t *testing.T) {
 		Suspect: "n1", Boot: "boot", Watchdog: true, KubeletAlive: true, Lapsed: 8 * time.Second,
 		Named: ownership.MembersOf("n1", storage), Counted: ownership.MembersOf("n1", storage), Nodes: 3, Steady: 1,
 	}
-	if got := l.sight.Of("n1", storage, true, l.now); *got != want {
+	if got := l.sight.Of("n1", "3", storage, true, l.now); *got != want {
 		t.Errorf("got %+v, want %+v", *got, want)
 	}
-	if l.brings("n1", seconds(8), 0); l.sight.Of("n1", storage, true, l.now).Steady != 0 {
-		t.Error("a node is steady since before the suspect's last renewal")
+	if late := l.sight.Of("n1", "4", storage, false, l.now.Add(time.Hour)); late.Steady != 0 || late.Named != "" {
+		t.Errorf("the watch has not brought what was read, and says %+v", *late)
+	}
+	l.brings("n1", seconds(8), 0)
+	if got := l.sight.Of("n1", l.sight.nodes["n1"].version, storage, true, l.now); got.Named == "" || got.Steady != 0 {
+		t.Errorf("a node is steady since before the suspect's last renewal: %+v", *got)
 	}
 }
 
@@ -144,7 +148,7 @@ func TestANodeWhoseLeaseWasNeverSeenLapsesFromTheBegin(t *testing.T) {
 	began := l.now
 	l.brings("n1", seconds(3), 0)
 	l.sight.See(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.AgentLeasePrefix + "n9"}}, l.now)
-	got := l.sight.Of("n9", storage, false, began.Add(time.Minute))
+	got := l.sight.Of("n9", "", storage, false, began.Add(time.Minute))
 	if got.Lapsed != time.Minute || got.Named != "" || got.Nodes != 4 {
 		t.Errorf("got %+v", *got)
 	}

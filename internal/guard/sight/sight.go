@@ -97,9 +97,11 @@ func (s *Sight) Lapsed(name string, now time.Time) time.Duration {
 	return now.Sub(s.began)
 }
 
-// Of returns the leases as the rules of ownership want them, about a node that is suspected. storage are
-// the storage nodes that exist; kubelet tells whether the suspect's kubelet renews its own lease.
-func (s *Sight) Of(suspect string, storage []string, kubelet bool, now time.Time) *ownership.Leases {
+// Of returns the leases as the rules of ownership want them, about a node that is suspected. version is
+// that of its Lease as the caller has read it, uncached, after the record of the volume: a watch that is
+// late may not have brought the renewal under which the record's epoch began, and then nothing is proved.
+// storage are the storage nodes that exist; kubelet tells whether the suspect's kubelet renews its own lease.
+func (s *Sight) Of(suspect, version string, storage []string, kubelet bool, now time.Time) *ownership.Leases {
 	l := &ownership.Leases{
 		Suspect: suspect, KubeletAlive: kubelet, Lapsed: s.Lapsed(suspect, now),
 		Counted: ownership.MembersOf(suspect, storage),
@@ -107,7 +109,7 @@ func (s *Sight) Of(suspect string, storage []string, kubelet bool, now time.Time
 	counted := slices.Compact(slices.Sorted(slices.Values(append([]string{suspect}, storage...))))
 	l.Nodes = len(counted)
 	n := s.nodes[suspect]
-	if n == nil {
+	if n == nil || n.version != version {
 		return l
 	}
 	l.Boot, l.Watchdog, l.Named = n.boot, n.watchdog, n.members

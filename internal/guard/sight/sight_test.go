@@ -123,7 +123,11 @@ func (w *world) step() {
 		w.pending = w.pending[1:]
 	}
 	suspect := w.nodes[0]
-	if _, proved := ownership.ContractProves(w.sight.Of(suspect.name, w.names, false, w.clock())); proved {
+	version := ""
+	if o := w.stored[suspect.name]; o != nil {
+		version = o.ResourceVersion
+	}
+	if _, proved := ownership.ContractProves(w.sight.Of(suspect.name, version, w.names, false, w.clock())); proved {
 		w.proofs++
 		if suspect.writes && w.wrong == "" {
 			w.wrong = fmt.Sprintf("%v after its last answer %s is called fenced and writes", w.now-suspect.heard, suspect.name)
