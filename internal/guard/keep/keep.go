@@ -126,7 +126,8 @@ func New(c Config) (*Keeper, error) {
 		state = State{Boot: c.Boot, Fenced: true, FencedAt: c.Now()}
 	}
 	k.state = state
-	if len(state.Open) > 0 {
+	// Opening the watchdog feeds it. A guard that comes too late leaves the machine to it.
+	if must, _ := ownership.MustStop(k.facts().Contact()); len(state.Open) > 0 && !must {
 		if err := c.Watchdog.Arm(guard.WatchdogAfter); err != nil {
 			c.Log.Error(err, "the watchdog does not reset this machine if the guard dies, so no other node can rely on that")
 		}
@@ -180,7 +181,7 @@ func (k *Keeper) step(ctx context.Context) guard.Verb {
 		k.prove(f.Now)
 	}
 	var err error
-	if d.Feed {
+	if d.Feed && k.c.Now()-f.Now < tick { // else what was decided is old: decide anew
 		err = k.c.Watchdog.Feed()
 	}
 	if d.Disarm {
