@@ -148,7 +148,7 @@ func (w *World) write(who int, p *pending) {
 	}
 	sound := w.Violation == ""
 	w.recordJudge().checkRecord(p)
-	w.journal(who, p, sound && w.Violation != "")
+	w.recordJudge().journal(who, p, sound && w.Violation != "")
 	w.diskJudge().noteUse()
 	w.commit(p.action.Next)
 }

@@ -14,7 +14,7 @@ type Written struct {
 	Wrong string
 }
 
-func (w *World) journal(who int, p *pending, wrong bool) {
+func (w recordJudge) journal(who int, p *pending, wrong bool) {
 	if w.rules.Journal == nil {
 		return
 	}

@@ -262,7 +262,7 @@ var ownershipCases = map[string]ownershipCase{
 	"a person fences":                 {by: byPerson, change: fell(5), refusal: onlyBerth},
 	"a person takes the record away":  {by: byPerson, change: func(v *v1alpha1.Volume) { v.Status.Ownership = nil }, refusal: ownershipRemoved},
 	"a scheduler marks a replica":     {by: byScheduler, change: counted("n2", v1alpha1.OwnedRemoving), refusal: onlyBerth},
-	// The schema, whoever writes.
+	// The rules of the schema bind every writer.
 	"a volume with one copy has no record":     {volume: all(), before: func(v *v1alpha1.Volume) { v.Status.Ownership = nil }, by: byController, change: recorded, refusal: ownershipOneCopy},
 	"the head of the lineage is another epoch": {by: byController, change: owns(func(o *v1alpha1.Ownership) { o.Lineage = o.Lineage[:1] }), refusal: headIsEpoch},
 	"an owner has no entry":                    {by: byController, change: all(counted("n1", v1alpha1.OwnedGone), owns(func(o *v1alpha1.Ownership) { o.Replicas = o.Replicas[1:] })), refusal: ownerHasEntry},

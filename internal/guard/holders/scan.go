@@ -209,9 +209,8 @@ func files(h guard.Holding) string {
 
 func number(major, minor uint32) string { return fmt.Sprintf("%d:%d", major, minor) }
 
-// mounted says whether the process is in a mount namespace that has the volume mounted. In the home
-// namespaces, the guard's and the machine's own, a mount makes nobody a holder: the guard takes it
-// away itself.
+// mounted says whether the process is in a mount namespace that has the volume mounted. A mount in a home
+// namespace, the guard's or the machine's own, makes no process a holder: the guard unmounts it itself.
 func mounted(dir string, h guard.Holding, home map[string]bool, tables map[string][]*mountinfo.Info) (why string, passing bool, err error) {
 	ns, err := os.Readlink(filepath.Join(dir, "ns", "mnt"))
 	if err != nil || home[ns] {

@@ -7,6 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
 	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/ownership"
 )
@@ -330,4 +333,39 @@ func TestANodeWhoseRenewalsAreStoredUnheardStopsAndSaysSo(t *testing.T) {
 			t.Errorf("%d renewals were stored; it writes: %v; %d resets", w.renewals-before, w.writers["v"], w.resets)
 		}
 	})
+}
+
+func TestAGuardThatComesTooLateLeavesTheMachineToTheWatchdog(t *testing.T) {
+	plays(t, func(w *world, ctx context.Context) {
+		w.ready(ctx)
+		w.set(func() { w.away = true })
+		w.watch(17 * time.Second)
+		w.die()
+		w.watch(ownership.SelfFenceAfter - 14*time.Second)
+		if w.begin(ctx); w.opened {
+			t.Error("it opened the watchdog, which feeds it")
+		}
+		w.watch(guard.WatchdogAfter)
+		if w.resets != 1 {
+			t.Errorf("the machine was reset %d times", w.resets)
+		}
+	})
+}
+
+func TestTheWatchdogIsNotFedByADecisionThatIsOld(t *testing.T) {
+	w := newWorld(t, 1)
+	w.kept = State{Boot: "boot", Renewed: w.now(), Open: []guard.Epoch{epoch("v", 1)}}
+	calls := time.Duration(0)
+	k, err := New(Config{Boot: "boot", Now: w.now, Lease: w, Writers: w, Watchdog: (*dog)(w), Store: w, Clock: clock.RealClock{}, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.renewing = true // this step shall not renew
+	for stall, fed := range map[time.Duration]bool{tick / 2: true, 2 * tick: false} {
+		w.fed, calls = 0, 0
+		k.c.Now = func() time.Duration { calls++; return w.now() + calls*stall }
+		if k.step(t.Context()); (w.fed != 0) != fed {
+			t.Errorf("fed: %t, when the process stalled for %v between the decision and that", w.fed != 0, stall)
+		}
+	}
 }

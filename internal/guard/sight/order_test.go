@@ -24,20 +24,24 @@ var storage = []string{"n1", "n2", "n3"}
 
 func newLine() *line {
 	l := &line{now: time.Unix(1000, 0)}
-	l.sight = New([]coordinationv1.Lease{*l.lease("n1", 0, 0), *l.lease("n2", 0, 0)}, l.now)
+	l.sight = New([]coordinationv1.Lease{*l.lease("n1", seconds(-5), 0), *l.lease("n2", seconds(-5), 0)}, l.now)
 	return l
 }
 
 func (l *line) lease(name string, sent, silent time.Duration) *coordinationv1.Lease {
 	l.version++
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Name: v1alpha1.GuardLeasePrefix + name, UID: "u", ResourceVersion: strconv.Itoa(l.version),
-		Annotations: map[string]string{
-			v1alpha1.BootAnnotation: "boot", v1alpha1.WatchdogAnnotation: "true",
-			v1alpha1.MembersAnnotation: string(ownership.MembersOf(name, storage)),
-			v1alpha1.SentAnnotation:    sent.String(), v1alpha1.SilentAnnotation: silent.String(),
-		},
-	}}
+	o := leaseOf(name, storage, sent, silent)
+	o.ResourceVersion = strconv.Itoa(l.version)
+	return o
+}
+
+// leaseOf is the Lease of a node's guard, without a version.
+func leaseOf(name string, members []string, sent, silent time.Duration) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.GuardLeasePrefix + name, UID: "u", Annotations: map[string]string{
+		v1alpha1.BootAnnotation: "boot", v1alpha1.WatchdogAnnotation: "true",
+		v1alpha1.MembersAnnotation: string(ownership.MembersOf(name, members)),
+		v1alpha1.SentAnnotation:    sent.String(), v1alpha1.SilentAnnotation: silent.String(),
+	}}}
 }
 
 // brings lets the watch bring a renewal, edited.
@@ -69,7 +73,11 @@ func TestANodeIsSteadyForAsLongAsItsOwnClockSays(t *testing.T) {
 			func(l *line) { l.renews(0, seconds(10)) }, seconds(5)},
 		"half a minute": {func(l *line) { l.renews(0, seconds(35)) }, seconds(30)},
 		"nothing from before the suspect's last renewal counts": {
-			func(l *line) { l.renews(0, seconds(35)); l.brings("n1", 0, 0); l.renews(seconds(40), seconds(55)) }, seconds(10)},
+			func(l *line) {
+				l.renews(0, seconds(35))
+				l.brings("n1", seconds(8), 0)
+				l.renews(seconds(40), seconds(55))
+			}, seconds(10)},
 		"a renewal that just knew of the one before in time": {
 			func(l *line) {
 				l.renews(0, seconds(35))
@@ -101,7 +109,17 @@ func TestANodeIsSteadyForAsLongAsItsOwnClockSays(t *testing.T) {
 				l.renews(seconds(40), seconds(50))
 			}, seconds(5)},
 		"a clock that went back": {
-			func(l *line) { l.renews(0, seconds(35)); l.renews(seconds(10), seconds(20)) }, seconds(10)},
+			func(l *line) { l.renews(0, seconds(35)); l.renews(seconds(10), seconds(25)) }, seconds(5)},
+		"edits of a lease between two renewals": {
+			func(l *line) {
+				l.renews(0, seconds(35))
+				l.brings("n1", 0, 0, func(o *coordinationv1.Lease) { o.Annotations[v1alpha1.SentAnnotation] = "1h0m0s" })
+				for range 3 {
+					l.brings("n2", seconds(35), 0)
+				}
+				l.brings("n2", seconds(70), 0)
+				l.brings("n2", seconds(75), 0)
+			}, 0},
 		"a renewal that is brought twice": {
 			func(l *line) {
 				for range 3 {

@@ -8,7 +8,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -38,9 +37,10 @@ type node struct {
 	renewals           []renewal // oldest first
 }
 
+// renewal is what one of them said: see guard.Renewal.
 type renewal struct {
-	event int
-	guard.Renewal
+	event        int
+	sent, silent time.Duration
 }
 
 // New begins with the leases of a list. Their order is not known.
@@ -76,13 +76,24 @@ func (s *Sight) see(o *coordinationv1.Lease, now time.Time) {
 	n.version, n.seen = o.ResourceVersion, now
 	n.members = ownership.Members(o.Annotations[v1alpha1.MembersAnnotation])
 	n.watchdog = o.Annotations[v1alpha1.WatchdogAnnotation] == "true"
-	sent, err := time.ParseDuration(o.Annotations[v1alpha1.SentAnnotation])
-	silent, err2 := time.ParseDuration(o.Annotations[v1alpha1.SilentAnnotation])
-	if err != nil || err2 != nil { // by hand: nothing that came before it counts
+	n.renewed(s.events, o.Annotations)
+}
+
+// renewed takes the word of a renewal. A Lease that changed without one was edited by another writer.
+func (n *node) renewed(event int, says map[string]string) {
+	sent, err := time.ParseDuration(says[v1alpha1.SentAnnotation])
+	silent, unread := time.ParseDuration(says[v1alpha1.SilentAnnotation])
+	if err != nil || unread != nil { // nothing that came before it counts
 		n.renewals = nil
 		return
 	}
-	n.renewals = append(n.renewals, renewal{event: s.events, Renewal: guard.Renewal{Sent: sent, Silent: silent, Watchdog: n.watchdog}})
+	if last := len(n.renewals) - 1; last >= 0 && sent <= n.renewals[last].sent {
+		if sent < n.renewals[last].sent { // one clock does not go back
+			n.renewals = nil
+		}
+		return
+	}
+	n.renewals = append(n.renewals, renewal{event, sent, silent})
 	if len(n.renewals) > remembered {
 		n.renewals = slices.Delete(n.renewals, 0, len(n.renewals)-remembered)
 	}
@@ -137,13 +148,13 @@ func (s *Sight) steady(name string, since int) time.Duration {
 		return 0
 	}
 	known = known[first+1:] // the first one may have been sent before the event
-	at := known[len(known)-1].Sent
+	at := known[len(known)-1].sent
 	from := at
 	for _, r := range slices.Backward(known) {
-		if r.Silent+answering >= ownership.SelfFenceAfter || r.Sent > from {
+		if r.silent+answering >= ownership.SelfFenceAfter {
 			break
 		}
-		from = r.Sent
+		from = r.sent
 	}
 	return at - from
 }

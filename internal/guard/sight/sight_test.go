@@ -9,9 +9,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -191,11 +189,7 @@ func (w *world) guard(m *machine) {
 	if old := w.stored[m.name]; m.version == 0 && old != nil {
 		m.version, _ = strconv.Atoi(old.ResourceVersion)
 	}
-	o := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.GuardLeasePrefix + m.name, UID: "u", Annotations: map[string]string{
-		v1alpha1.BootAnnotation: "boot", v1alpha1.WatchdogAnnotation: "true",
-		v1alpha1.MembersAnnotation: string(ownership.MembersOf(m.name, w.names)),
-		v1alpha1.SentAnnotation:    (w.now + m.offset).String(), v1alpha1.SilentAnnotation: silent.String(),
-	}}}
+	o := leaseOf(m.name, w.names, w.now+m.offset, silent)
 	stores := w.now + w.upTo(w.slow)
 	m.calls = append(m.calls, &call{sent: w.now, stores: stores, answers: stores + w.upTo(time.Second), base: m.version, lease: o})
 }

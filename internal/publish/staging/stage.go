@@ -118,8 +118,8 @@ func (s *Service) Unstage(ctx context.Context, id, path string) error {
 }
 
 // left returns the paths where a volume is mounted or bound. There are none if the kernel has no
-// device of the volume's identity: a device-mapper device goes only when nobody has it open, and what
-// is written to another one that went reaches no disk. A missing record proves nothing, nor does a
+// device of the volume's identity. The kernel removes a device-mapper device only when no process has
+// it open; if another device went, writes to it reach no disk. A missing record proves nothing, nor does a
 // path that leads nowhere to a device which only opening it tells from others.
 func (s *Service) left(ctx context.Context, id string) ([]string, error) {
 	record, err := s.disks.Get(ctx, id)
