@@ -95,7 +95,7 @@ func (w agents) nodeFacts(i int, read *version, stale uint8) *ownership.NodeFact
 	f := &w.scratch.node
 	*f = ownership.NodeFacts{
 		Me: names[i], Boot: bootNames[n.boot], Now: w.clock(), Record: read.volume, Copy: n.copy,
-		Wanted: n.wanted && !n.served, Mounted: n.mounted, SnapshotDue: w.cfg.Eager || n.sinceSnapshot >= snapshotInterval,
+		Wanted: n.wanted && !n.served, Mounted: n.mounted, Full: n.refused, SnapshotDue: w.cfg.Eager || n.sinceSnapshot >= snapshotInterval,
 		OutOfService: n.tainted, SinceRenewal: n.sinceRenewal, Lapsed: n.lapsed, Disk: w.disk.seenBy(i), Keep: keep,
 	}
 	f.FreshID = w.freshID(i)

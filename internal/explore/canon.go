@@ -133,6 +133,7 @@ func (c *canon) content(v *content) {
 	i := slices.Index(c.contents, v)
 	if i < 0 {
 		c.content(v.parent)
+		c.n(uint64(v.size))
 		c.contents = append(c.contents, v)
 		i = len(c.contents) - 1
 	}

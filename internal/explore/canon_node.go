@@ -15,6 +15,7 @@ func (c *canon) volume(v *ownership.Volume) {
 		return
 	}
 	c.n(uint64(v.Factor) + 1)
+	c.n(uint64(v.Size))
 	c.epoch(v.Epoch)
 	c.flags(v.Deleting)
 	c.primary(v)
@@ -103,6 +104,8 @@ func (c *canon) machine(i int) {
 	p := &n.copy
 	c.flags(p.Exists, p.Dirty, p.Condemned, p.Quarantined, n.up, n.paused, n.agent, n.mounted)
 	c.flags(n.tainted, n.stopped, n.woke, n.wanted, n.wrecked > 0, n.served, n.deaf, n.lapsed)
+	c.flags(n.full, n.refused)
+	c.n(uint64(p.Size))
 	c.attachment(i)
 	c.promise(&p.Promise)
 	c.ownEpochs(n)
@@ -255,6 +258,8 @@ func (c *canon) pending(p *pending) {
 		c.volume(a.Next)
 	case ownership.Persist, ownership.Open, ownership.Close:
 		c.promise(&a.Promise)
+	case ownership.Grow:
+		c.n(uint64(a.Size))
 	case ownership.Pull:
 		c.node(a.From)
 		c.point(a.Base)

@@ -159,6 +159,7 @@ func (c *canon) inFlight() {
 		c.promise(&s.header.Promise)
 		c.point(s.header.Base)
 		c.point(s.header.Target)
+		c.n(uint64(s.header.Size))
 		c.content(s.base)
 		c.content(s.target)
 	}

@@ -19,6 +19,9 @@ func (w copyJudge) checkMount(i int, p *pending) {
 			w.fail("one writer: %s and %s are both mounted in epoch %v", names[i], names[j], n.copy.Opened)
 		}
 	}
+	if n.copy.Exists && n.head.extent() > n.copy.Size {
+		w.fail("size: %s mounts a filesystem of %d on a copy of %d", names[i], n.head.extent(), n.copy.Size)
+	}
 	v := w.server.current.volume
 	if v == nil || w.superseded(i, v, p.read) {
 		return // nothing it writes will count
@@ -78,6 +81,9 @@ func (w diskJudge) checkDiskWrite(i int, e lineage.Epoch) {
 // checkApply judges a stream that a receiver accepts.
 func (w copyJudge) checkApply(s *stream) {
 	n := &w.nodes[s.to]
+	if s.target.extent() > n.copy.Size {
+		w.fail("size: %s, with a copy of %d, applied a filesystem of %d", names[s.to], n.copy.Size, s.target.extent())
+	}
 	if s.header.Base.IsZero() {
 		w.checkDiscard(s.to, s.target)
 		return
@@ -87,6 +93,13 @@ func (w copyJudge) checkApply(s *stream) {
 	}
 	if s.header.Promise.Epoch.Number < n.copy.Promise.Epoch.Number {
 		w.fail("divergent stream: %s took data of an older epoch than it promised", names[s.to])
+	}
+}
+
+// checkGrow: a copy never becomes smaller than it was.
+func (w copyJudge) checkGrow(i int, size int64) {
+	if n := &w.nodes[i]; size < n.copy.Size {
+		w.fail("size: %s makes its copy of %d smaller, %d", names[i], n.copy.Size, size)
 	}
 }
 

@@ -30,6 +30,7 @@ func (w *World) tick(d time.Duration) {
 	for i := 0; i < w.cfg.Nodes; i++ {
 		n := &w.nodes[i]
 		n.sinceSnapshot += d
+		n.refused = false // it tries again
 		before := n.sinceRenewal
 		n.sinceStored, n.sinceRenewal, n.sinceKubelet = n.sinceStored+d, n.sinceRenewal+d, n.sinceKubelet+d
 		if n.up && !n.paused && w.linked(i, api) {

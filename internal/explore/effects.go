@@ -21,6 +21,8 @@ func (w agents) act(i int, p *pending) {
 		n.copy.Opened = a.Promise.Epoch
 	case ownership.Close:
 		n.copy.Closed = a.Promise.Epoch
+	case ownership.Grow:
+		w.grow(i, a.Size)
 	case ownership.Pull:
 		w.wire().send(i, a)
 	case ownership.Preserve:
@@ -59,6 +61,29 @@ func (w agents) removeSteps(i int, p *pending) {
 		w.copyJudge().checkDestroy(i, p)
 		n.copy, n.data, n.head = ownership.Copy{}, nil, nil
 	}
+}
+
+// grow makes the copy larger, and the filesystem with it if it is mounted.
+func (w agents) grow(i int, size int64) {
+	n := &w.nodes[i]
+	if n.refused = n.full; n.full {
+		return
+	}
+	w.copyJudge().checkGrow(i, size)
+	n.copy.Size = size
+	w.extend(i)
+}
+
+// extend makes a mounted filesystem as large as its copy. That is a write.
+func (w agents) extend(i int) {
+	n := &w.nodes[i]
+	if !n.mounted || !w.cfg.Kind.Traits().Data || n.head.extent() >= n.copy.Size {
+		return
+	}
+	w.writes++
+	old := n.head
+	n.head, n.copy.Dirty = n.head.grown(w.writes, uint64(i)+3, n.copy.Size), true
+	w.truth.wrote(n.copy.Opened, old, n.head)
 }
 
 func (w agents) rollBack(i int, to lineage.Point) {
@@ -104,6 +129,7 @@ func (w agents) mount(i int, p *pending) {
 	w.copyJudge().checkMount(i, p)
 	w.diskJudge().checkClean(i, p.action.Check)
 	n.mounted, n.stopped, n.served = true, false, n.wanted
+	w.extend(i)
 }
 
 // unmount flushes what the disk accepts, and waits for the commands that are on their way.
@@ -168,7 +194,7 @@ func (w wire) send(i int, a *ownership.Action) {
 	if p := src.pending; p != nil && (p.action.Verb == ownership.Drop || p.action.Verb == ownership.RollBack) {
 		return // its volume's lock is held, and the snapshot asked for may go
 	}
-	s := stream{from: j, to: i, header: ownership.Stream{Promise: src.copy.Promise, Base: a.Base, Target: a.To}}
+	s := stream{from: j, to: i, header: ownership.Stream{Promise: src.copy.Promise, Base: a.Base, Target: a.To, Size: src.copy.Size}}
 	for k, p := range src.copy.Points {
 		if p == a.Base {
 			s.base = src.data[k]

@@ -59,25 +59,28 @@ const (
 	lands   // the disk executes it
 	deafens // the API server stores what the node sends to it, and its answers to renewals are lost
 	hears
+	expands // a user wants the volume larger
+	fills   // a node has no room for a larger copy
+	drains
 	kinds
 )
 
 var kindNames = [kinds]string{"agent", "controller", "deliver", "lose", "write", "want", "unwant", "tick", "crash", "boot",
 	"power-off", "agent-stop", "agent-start", "pause", "resume", "cut", "heal", "isolate", "rejoin", "api-stop", "api-start", "restore",
 	"forget", "wreck", "taint", "untaint", "approve", "factor", "attach", "delete-node", "add-node",
-	"blip", "restart-target", "press", "relieve", "restart-controller", "delete", "evict", "send", "land", "deafen", "hear"}
+	"blip", "restart-target", "press", "relieve", "restart-controller", "delete", "evict", "send", "land", "deafen", "hear", "expand", "fill", "drain"}
 
 // onNode are the kinds whose A is an endpoint.
 var onNode = [kinds]bool{agentSteps: true, appWrites: true, wants: true, unwants: true, crashes: true, boots: true, powersOff: true,
 	agentStops: true, agentStarts: true, pauses: true, resumes: true, cuts: true, heals: true, isolates: true, rejoins: true, wrecks: true, taints: true,
-	untaints: true, attaches: true, deletesNode: true, addsNode: true, blips: true, presses: true, relieves: true, evicts: true, sends: true, lands: true, deafens: true, hears: true}
+	untaints: true, attaches: true, deletesNode: true, addsNode: true, blips: true, presses: true, relieves: true, evicts: true, sends: true, lands: true, deafens: true, hears: true, fills: true, drains: true}
 
 func (e Event) String() string {
 	s := kindNames[e.Kind]
 	switch {
 	case e.Kind == cuts || e.Kind == heals:
 		return s + " " + names[e.A] + " " + names[e.B]
-	case e.Kind == apiStops || e.Kind == apiStarts || e.Kind == forgets || e.Kind == restartsTarget || e.Kind == deletes:
+	case e.Kind == apiStops || e.Kind == apiStarts || e.Kind == forgets || e.Kind == restartsTarget || e.Kind == deletes || e.Kind == expands:
 		return s
 	case onNode[e.Kind]:
 		s += " " + names[e.A]
@@ -169,6 +172,8 @@ func (w *World) Apply(e Event) bool {
 		return a < controllers && w.faults().approve(a)
 	case deletes:
 		return w.faults().deleteVolume()
+	case expands:
+		return w.faults().expand()
 	case factors:
 		return a > 0 && w.faults().setFactor(a)
 	case restores:
@@ -215,6 +220,10 @@ func (w faults) machineEvent(k Kind, a, b int) bool {
 	case deafens, hears:
 		changed := n.deaf != (k == deafens)
 		n.deaf = k == deafens
+		return changed
+	case fills, drains:
+		changed := n.full != (k == fills) && w.cfg.Kind.Traits().Data
+		n.full = n.full != changed
 		return changed
 	case cuts, heals:
 		return b < endpoints && w.link(a, b, k == heals)

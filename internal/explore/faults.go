@@ -12,7 +12,7 @@ func (w faults) crash(i int) bool {
 	if !n.up {
 		return false
 	}
-	n.up, n.paused, n.agent, n.mounted, n.stopped, n.served = false, false, false, false, false, false
+	n.up, n.paused, n.agent, n.mounted, n.stopped, n.served, n.refused = false, false, false, false, false, false, false
 	w.disk.crash(i)
 	w.slots.freed(i)
 	n.pending, n.heard, n.late = nil, nil, lineage.Epoch{}
@@ -181,6 +181,18 @@ func (w faults) deleteVolume() bool {
 	}
 	next := *v
 	next.Deleting = true
+	w.commit(&next)
+	return true
+}
+
+// expand is a user who wants the volume larger. The API lets no size fall.
+func (w faults) expand() bool {
+	v := w.server.current.volume
+	if v == nil || v.Size >= maxSize || v.Deleting || !v.Kind.Traits().Data {
+		return false
+	}
+	next := *v
+	next.Size++
 	w.commit(&next)
 	return true
 }

@@ -14,10 +14,13 @@ const Steps = 200
 var weights = [kinds]int{agentSteps: 300, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 90, wants: 26, unwants: 10,
 	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22, isolates: 3, rejoins: 8,
 	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 60, deletesNode: 3, addsNode: 5,
-	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3, deletes: 1, evicts: 12, sends: 30, lands: 20, deafens: 2, hears: 6}
+	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3, deletes: 1, evicts: 12, sends: 30, lands: 20, deafens: 2, hears: 6, expands: 2, fills: 2, drains: 6}
 
 // atDisk are the kinds that happen only to shared disks.
 var atDisk = [kinds]bool{attaches: true, blips: true, restartsTarget: true, presses: true, relieves: true, sends: true, lands: true}
+
+// atCopies are the kinds that happen only to copies.
+var atCopies = [kinds]bool{expands: true, fills: true, drains: true}
 
 // storms are the moods of a schedule: the kinds that come more often, with their
 // factor; zero means not at all. A fault that needs two others of its kind to do
@@ -31,6 +34,7 @@ var storms = []map[Kind]int{
 	{deafens: 20, hears: 1, cuts: 6, heals: 0, ticksBy: 2, restores: 0, wrecks: 0, crashes: 0, pauses: 0},
 	{pauses: 5, resumes: 2, agentStops: 2, restores: 0, wrecks: 0, ticksBy: 2},
 	{restores: 8, forgets: 2, wrecks: 0, factors: 3},
+	{expands: 8, fills: 4, drains: 1, restores: 6, factors: 3},
 	{factors: 8, wrecks: 3, ticksBy: 2, restores: 0, wants: 0},
 	{deletes: 6, factors: 3, wants: 2, unwants: 2},
 	{wrecks: 4, crashes: 2, loses: 3},
@@ -47,7 +51,7 @@ func drum(disk bool) (out [][]Kind) {
 	for _, storm := range storms {
 		var lottery []Kind
 		for k, n := range weights {
-			if atDisk[k] && !disk {
+			if atDisk[k] && !disk || atCopies[k] && disk {
 				continue
 			}
 			if factor, ok := storm[Kind(k)]; ok {
@@ -178,6 +182,8 @@ func (s Source) fitting(w *World, k Kind) uint8 {
 			fits = n.deaf
 		case untaints:
 			fits = n.tainted
+		case drains:
+			fits = n.full
 		case addsNode:
 			fits = n.deleted
 		case attaches:

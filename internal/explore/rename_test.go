@@ -124,7 +124,7 @@ func (r *renaming) content(c *content) *content {
 	if n, ok := r.contents[c]; ok {
 		return n
 	}
-	n := &content{parent: r.content(c.parent), write: c.write + 100, depth: c.depth, hash: c.hash + 1}
+	n := &content{parent: r.content(c.parent), write: c.write + 100, depth: c.depth, hash: c.hash + 1, size: c.size}
 	r.contents[c] = n
 	return n
 }
@@ -202,7 +202,7 @@ func (r *renaming) world(w *World) *World {
 	}
 	n.streams = nil
 	for _, s := range slices.Backward(w.streams) {
-		h := ownership.Stream{Promise: r.promise(s.header.Promise), Base: r.point(s.header.Base), Target: r.point(s.header.Target)}
+		h := ownership.Stream{Promise: r.promise(s.header.Promise), Base: r.point(s.header.Base), Target: r.point(s.header.Target), Size: s.header.Size}
 		n.streams = append(n.streams, stream{from: r.to[s.from], to: r.to[s.to], header: h, base: r.content(s.base), target: r.content(s.target)})
 	}
 	r.links(w, &n)

@@ -40,6 +40,7 @@ func (w ending) endFaults() {
 		w.faults().agentUp(i)
 		w.faults().machineEvent(untaints, i, 0)
 		w.faults().machineEvent(addsNode, i, 0)
+		w.faults().machineEvent(drains, i, 0)
 		w.slots.relieve(i)
 	}
 	w.onePod()
@@ -168,6 +169,12 @@ func (w restJudge) checkReplicaAtRest(v *ownership.Volume, e ownership.Replica) 
 	}
 	if n.copy.Condemned || n.copy.Quarantined || n.copy.Exists != v.Kind.Traits().Data {
 		w.fail("rest: the replica on %s is recorded and not in use", e.Node)
+	}
+	if n.copy.Size < v.Size && v.Kind.Traits().Data {
+		w.fail("rest: the replica on %s has %d for a volume of %d", e.Node, n.copy.Size, v.Size)
+	}
+	if n.mounted && n.head.extent() < n.copy.Size && v.Kind.Traits().Data {
+		w.fail("rest: the filesystem on %s has %d of %d", e.Node, n.head.extent(), n.copy.Size)
 	}
 	if i := indexOf(e.Node); v.Kind.Traits().Attaches && w.disk.links[i] != ownership.Attached {
 		w.fail("rest: the disk is recorded as attached to %s and is %v", e.Node, w.disk.links[i])

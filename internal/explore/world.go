@@ -116,6 +116,7 @@ type node struct {
 	deaf     bool  // the API server stores its renewals, and the answers are lost
 	members  uint8 // the storage nodes that the lease names, a bit each
 	deleted  bool  // its Node object is gone
+	full     bool  // there is no room for a larger copy
 	poweroff uint8 // the boots up to here have a power-off record
 	wrecked  uint8 // media losses
 
@@ -124,6 +125,7 @@ type node struct {
 	stopped           bool // unmounted and not yet unstaged
 	woke              bool // from a pause, and has not looked at its lease yet
 	wanted            bool
+	refused           bool // it had no room when it last tried
 	lapsed            bool // the rules said to stop, and it may still have an epoch from before
 	// late is the epoch of a command to the shared disk that is on its way, zero if none is.
 	late          lineage.Epoch
@@ -188,7 +190,7 @@ func New(cfg Config, rules *Rules) *World {
 	first := lineage.Epoch{Number: 1, ID: "first"}
 	point := lineage.Point{Epoch: first, Seq: 1}
 	v := &ownership.Volume{
-		Kind: cfg.Kind, Factor: cfg.Factor, Epoch: first, Clean: true,
+		Kind: cfg.Kind, Factor: cfg.Factor, Size: firstSize, Epoch: first, Clean: true,
 		Lineage:  lineage.Lineage{{Epoch: first}},
 		Failover: ownership.Failover{Automatic: cfg.Automatic, MaxDataLoss: maxDataLoss},
 	}
@@ -211,6 +213,7 @@ func New(cfg Config, rules *Rules) *World {
 		n.copy = ownership.Copy{Exists: data, Promise: ownership.Promise{Epoch: first, Lineage: v.Lineage}}
 		if data {
 			r.Point = point
+			n.copy.Size = firstSize
 			n.copy.Points, n.data, n.head = []lineage.Point{point}, []*content{empty}, empty
 		}
 		v.Replicas = append(v.Replicas, r)
@@ -228,6 +231,9 @@ func New(cfg Config, rules *Rules) *World {
 }
 
 const maxDataLoss = 5 * time.Minute
+
+// firstSize is how large the volume is made, and maxSize how large it may get, in units that do not matter.
+const firstSize, maxSize = 1, 4
 
 // freshID is an id that no epoch has had or will have: it is made of the node and
 // the number of epochs opened so far, so that equal worlds give equal ids.

@@ -30,6 +30,9 @@ const (
 	Open
 	// Close stores that nothing will be written into Promise.Epoch again.
 	Close
+	// Grow makes the copy Size bytes large, and the filesystem with it if it is mounted. A copy for
+	// which nothing was made yet is made. If there is no room, the shell sets NodeFacts.Full for a while.
+	Grow
 	// Pull asks From for the snapshot To as an increment on Base (zero: in full).
 	Pull
 	// Preserve puts everything beyond the common point aside as a branch.
@@ -66,7 +69,7 @@ const (
 	Destroy
 )
 
-var verbs = [...]string{"nothing", "done", "wait", "refuse", "give up", "record", "persist", "open", "close", "pull", "preserve",
+var verbs = [...]string{"nothing", "done", "wait", "refuse", "give up", "record", "persist", "open", "close", "grow", "pull", "preserve",
 	"roll back", "snapshot", "drop", "register", "reserve", "attach", "detach", "mount", "unmount", "condemn", "reprieve", "quarantine", "destroy"}
 
 func (v Verb) String() string { return verbs[v] }
@@ -85,6 +88,7 @@ type Action struct {
 	Expect   RawKey
 	Check    bool
 	Until    time.Time
+	Size     int64
 }
 
 // Why is the reason of a decision. It is formatted only when Message is called.

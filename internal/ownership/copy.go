@@ -12,6 +12,8 @@ import (
 // an API server that was restored from an old backup. The zero Copy is no replica.
 type Copy struct {
 	Exists bool
+	// Size is how many bytes the node has made for the data, zero if none yet. No copy shrinks.
+	Size int64
 	// Promise is the newest epoch the node has heard of. It takes no data from
 	// an older one.
 	Promise Promise
@@ -118,6 +120,8 @@ type NodeFacts struct {
 	Unstaging bool
 	// Mounted: the volume is mounted read-write here, in epoch Copy.Opened.
 	Mounted bool
+	// Full: the node had no room when it tried to make the copy larger, and shall not try again yet.
+	Full bool
 	// SnapshotDue: the interval has passed.
 	SnapshotDue bool
 	Peers       []Peer

@@ -50,6 +50,8 @@ const (
 	NotInLineage             Reason = "NotInLineage"
 	WouldDestroyBranch       Reason = "WouldDestroyBranch"
 	WrongBase                Reason = "WrongBase"
+	TooSmall                 Reason = "TooSmall"
+	Growing                  Reason = "Growing"
 	NothingNew               Reason = "NothingNew"
 	Accepted                 Reason = "Accepted"
 	CopyGone                 Reason = "CopyGone"
@@ -128,6 +130,8 @@ var messages = map[Reason]string{
 	NotInLineage:             "snapshot %[2]v is not part of the sender's own lineage",
 	WouldDestroyBranch:       "a full copy would destroy snapshot %[2]v, which exists nowhere else for certain",
 	WrongBase:                "the stream builds on snapshot %[2]v, which is not our newest",
+	TooSmall:                 "the sender's copy is larger than ours, which must be made larger first",
+	Growing:                  "making the copy on node %[1]s larger",
 	NothingNew:               "snapshot %[2]v is not newer than ours",
 	Accepted:                 "accepting snapshot %[2]v",
 	CopyGone:                 "the replica on node %[1]s is gone",

@@ -2,10 +2,11 @@ package ownership
 
 import "berth.dev/berth/internal/lineage"
 
-// Stream is the header of a snapshot stream. Promise is the sender's.
+// Stream is the header of a snapshot stream. Promise is the sender's, and Size that of its copy.
 type Stream struct {
 	Promise      Promise
 	Base, Target lineage.Point
+	Size         int64
 }
 
 // Receive decides whether a stream may be applied to the copy, before its first
@@ -22,6 +23,8 @@ func Receive(c *Copy, mounted bool, s *Stream) (accept bool, why Why) {
 		return false, Why{Reason: StaleEpoch, Epoch: p.Epoch}
 	case p.Epoch.Number == c.Promise.Epoch.Number && p.Epoch.ID != c.Promise.Epoch.ID:
 		return false, Why{Reason: RivalEpoch, Epoch: p.Epoch}
+	case s.Size > c.Size: // the filesystem would end beyond the device
+		return false, Why{Reason: TooSmall}
 	case !p.Lineage.Contains(s.Target):
 		return false, Why{Reason: NotInLineage, Point: s.Target}
 	case s.Base.IsZero() && tip != c.Preserved && !(p.Lineage.Contains(tip) && s.Target.Seq > tip.Seq):

@@ -15,7 +15,7 @@ func followUp(f *NodeFacts) (Action, bool) {
 	var target lineage.Point
 	for i := range f.Peers {
 		p := v.Newest(f.Peers[i].Copy.Points)
-		if p.Seq <= mine.Seq {
+		if p.Seq <= mine.Seq || !roomFor(f, i) {
 			continue
 		}
 		if best < 0 || p.Seq > target.Seq || p.Seq == target.Seq && better(f, i, best) {
@@ -44,11 +44,11 @@ func better(f *NodeFacts, i, j int) bool {
 	return a.Node < b.Node
 }
 
-// holderOf finds the best peer that holds exactly this point.
+// holderOf finds the best peer that holds exactly this point, and whose data has room here.
 func holderOf(f *NodeFacts, p lineage.Point) (int, bool) {
 	best := -1
 	for i := range f.Peers {
-		if f.Peers[i].Copy.Has(p) && (best < 0 || better(f, i, best)) {
+		if f.Peers[i].Copy.Has(p) && roomFor(f, i) && (best < 0 || better(f, i, best)) {
 			best = i
 		}
 	}

@@ -25,6 +25,7 @@ var StageRules = Chain[NodeFacts]{
 	{"take over", takeOver},               // the compare-and-swap
 	{"promise", adoptPromise},             // durable before the first write
 	{"put branch aside", putBranchAside},  // data beyond the recovery point
+	{"grow", grow},                        // before a larger peer's data
 	{"catch up", stageCatchUp},            // exactly to the recovery point
 	{"reservation", stageReserve},         // shared disks: shut all other nodes out
 	{"open copy", openCopy},               // durable before Active: tells a lost copy from an unused one

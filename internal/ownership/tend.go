@@ -25,6 +25,7 @@ var TendRules = Chain[NodeFacts]{
 	{"reprieve", reprieve},               // no longer meant to go
 	{"lost copy", admitLoss},             // a copy was recorded and is not there
 	{"attach", attach},                   // until the device is there
+	{"grow", grow},                       // before a larger peer's data
 	{"snapshot", periodicSnapshot},       //
 	{"catch up", followUp},               //
 	{"report", report},                   //

@@ -66,6 +66,69 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 	}
 }
 
+// sized gives the volume a size, and copies to the node and to its peers in order.
+func sized(record, mine int64, peers ...int64) func(*NodeFacts) {
+	return func(f *NodeFacts) {
+		v := *f.Record
+		v.Size = record
+		f.Record, f.Copy.Size = &v, mine
+		for i := range peers {
+			f.Peers[i].Copy.Size = peers[i]
+		}
+	}
+}
+
+func TestAReplicaGrowsBeforeItFollows(t *testing.T) {
+	active := volume(owned(Active))
+	known := promised(volume())
+	mine := []func(*Copy){promised(active), opened(e2)}
+	full := func(f *NodeFacts) { f.Full = true }
+	ahead := func(f *NodeFacts) {
+		for i := range f.Peers {
+			f.Peers[i].Copy.Points = points(e1, 1, 2, 3, 4)
+		}
+	}
+	later := func(v *Volume) { v.RecoveryPoint = at(e1, 4) }
+	tests := map[string]struct {
+		facts *NodeFacts
+		want  verdict
+		size  int64
+		from  string
+	}{
+		"to the size that the record asks for":                     {facts: on("b", volume(), with(known), sized(9, 5, 5, 5)), want: verdict{Grow, Growing}, size: 9},
+		"to the size of a peer, of which the record does not know": {facts: on("b", volume(), with(known), sized(5, 5, 5, 9)), want: verdict{Grow, Growing}, size: 9},
+		"before it fetches what a larger peer has":                 {facts: on("b", volume(later), with(known), ahead, sized(5, 5, 9, 9)), want: verdict{Grow, Growing}, size: 9},
+		"and not while it has no room":                             {facts: on("b", volume(), with(known), full, sized(9, 5, 5, 5)), want: verdict{Nothing, Settled}},
+		"and without room follows the peer that is no larger":      {facts: on("b", volume(later), with(known), ahead, full, sized(9, 5, 9, 5)), want: verdict{Pull, CatchingUp}, from: "c"},
+		"and without room follows no larger peer":                  {facts: on("b", volume(later), with(known), ahead, full, sized(9, 5, 9, 9)), want: verdict{Nothing, Settled}},
+		"and never to less":                                        {facts: on("b", volume(), with(known), sized(5, 9, 5, 5)), want: verdict{Nothing, Settled}},
+		"and not when it is to go":                                 {facts: on("c", volume(state("c", Removing), func(v *Volume) { v.Factor = 2 }), with(known), sized(9, 5, 5, 5)), want: verdict{Condemn, Unneeded}},
+		"and a mounted one grows when all others have":             {facts: on("a", active, with(mine...), mounted, sized(9, 5, 9, 9)), want: verdict{Grow, Growing}, size: 9},
+		"and a mounted one waits for one that has not":             {facts: on("a", active, with(mine...), mounted, sized(9, 5, 9, 5)), want: verdict{Nothing, Settled}},
+		"and a mounted one waits for none that is silent":          {facts: on("a", active, with(mine...), mounted, sized(9, 5, 9), func(f *NodeFacts) { f.Peers = f.Peers[:1] }), want: verdict{Grow, Growing}, size: 9},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := TendRules.Decide(tt.facts)
+			expect(t, a, tt.want)
+			if a.Size != tt.size || a.From != tt.from && tt.from != "" {
+				t.Errorf("it grows to %d, and fetches from %q; want %d and %q", a.Size, a.From, tt.size, tt.from)
+			}
+		})
+	}
+}
+
+func TestANodeThatStagesGrowsItsCopyBeforeItFetches(t *testing.T) {
+	preparing := volume(owned(Preparing), func(v *Volume) { v.RecoveryPoint = at(e1, 4) })
+	ahead := func(f *NodeFacts) { f.Peers[0].Copy.Points = points(e1, 1, 2, 3, 4) }
+	f := on("a", preparing, wanted, with(promised(preparing)), ahead, sized(5, 5, 9, 5))
+	if a := StageRules.Decide(f); a.Verb != Grow || a.Size != 9 {
+		t.Errorf("%v to %d: %s", a.Verb, a.Size, a.Message())
+	}
+	f.Full = true // another node may be able to take the volume over
+	expect(t, StageRules.Decide(f), verdict{GiveUp, RecoveryPointUnreachable})
+}
+
 func TestTheKubeletIsAnsweredAndUpkeepGoesOn(t *testing.T) {
 	f := on("b", volume(owned(Active)), wanted)
 	answer, do := NodeRules().Next(f)
@@ -142,6 +205,8 @@ func TestAStreamIsJudgedBeforeItsFirstByte(t *testing.T) {
 			c.Promise.Epoch = lineage.Epoch{Number: 2, ID: "rival"}
 		}, false, RivalEpoch},
 		"a target outside the sender's lineage is refused": {func(_ *Copy, s *Stream) { s.Target = at(e1, 4) }, false, NotInLineage},
+		"a stream of a larger copy is refused":             {func(c *Copy, s *Stream) { c.Size, s.Size = 5, 6 }, false, TooSmall},
+		"a stream of a smaller copy is accepted":           {func(c *Copy, s *Stream) { c.Size, s.Size = 6, 5 }, false, Accepted},
 		"an increment on another base is refused":          {func(_ *Copy, s *Stream) { s.Base = at(e1, 2) }, false, WrongBase},
 		"an increment backwards is refused":                {func(_ *Copy, s *Stream) { s.Target = at(e1, 3) }, false, NothingNew},
 		"a full copy replaces older data":                  {func(_ *Copy, s *Stream) { s.Base = lineage.Point{} }, false, Accepted},

@@ -17,6 +17,9 @@ type Volume struct {
 	Factor int
 	// Sharing is for shared disks only.
 	Sharing Sharing
+	// Size is how many bytes the volume shall have. It only grows, but the record of a restored backup
+	// may say less than copies have.
+	Size int64
 	// Deleting: the volume's data shall be destroyed. Only this field records that
 	// decision. A vanished object is no such decision.
 	Deleting bool

@@ -30,9 +30,9 @@ type Abilities struct {
 
 // Replica is what a node keeps of a replicated volume.
 type Replica struct {
+	// Copy has the size of the volume in bytes, whether it is a copy or not.
 	ownership.Copy
-	// Size of the volume in bytes, and Filesystem that it was recorded with: see Volume.
-	Size       int64
+	// Filesystem that the volume was recorded with: see Volume.
 	Filesystem string
 	// Writable says that the head may be mounted and written.
 	Writable bool
@@ -102,8 +102,7 @@ type StreamHeader struct {
 	ownership.Stream
 	// Format of the stream: see Abilities.
 	Format string
-	// Size of the sender's volume in bytes, and Filesystem that it is recorded with.
-	Size       int64
+	// Filesystem that the sender's volume is recorded with.
 	Filesystem string
 	// Snapshots are the ids of the CSI snapshots that the target is.
 	Snapshots []string
@@ -120,8 +119,8 @@ var NoEnd = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 // if the copy does not hold both points, and ErrConflict if the target is not newer than the base.
 func (r Replica) Header(a Abilities, s SendRequest) (StreamHeader, error) {
 	h := StreamHeader{
-		Volume: s.Volume, Stream: ownership.Stream{Promise: r.Promise, Base: s.Base, Target: s.Target},
-		Format: a.Format, Size: r.Size, Filesystem: r.Filesystem, Resume: s.Resume,
+		Volume: s.Volume, Stream: ownership.Stream{Promise: r.Promise, Base: s.Base, Target: s.Target, Size: r.Size},
+		Format: a.Format, Filesystem: r.Filesystem, Resume: s.Resume,
 	}
 	for id, p := range r.Snapshots {
 		if p == s.Target {

@@ -22,6 +22,7 @@ const (
 	maxNumber   = 1<<30 - 1 // what a key at a disk has room for
 	maxSeq      = 1<<53 - 1 // what every reader of JSON keeps exact
 	maxTries    = 1000000
+	maxSize     = 1 << 60 // bytes, as provisioners take
 )
 
 // The words of the API, in the order of the rules' constants.

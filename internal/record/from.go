@@ -35,8 +35,10 @@ func (r *check) parameters(v *v1alpha1.Volume) ownership.Volume {
 	record := ownership.Volume{
 		Kind:     ownership.Kind(index(r, "spec.replication.kind", kinds, p.Kind)),
 		Factor:   int(p.Factor),
+		Size:     v.Spec.Capacity.Value(),
 		Deleting: !v.DeletionTimestamp.IsZero(),
 	}
+	r.within("spec.capacity", record.Size, 0, maxSize)
 	r.within("spec.replication.factor", int64(p.Factor), 1, maxReplicas)
 	if p.Failover != nil {
 		record.Failover.Automatic = p.Failover.Automatic

@@ -35,7 +35,7 @@ func Into(v *v1alpha1.Volume, next *ownership.Volume) (*v1alpha1.Volume, error) 
 }
 
 func sameParameters(a, b *ownership.Volume) bool {
-	return a.Kind == b.Kind && a.Factor == b.Factor && a.Sharing == b.Sharing && a.Deleting == b.Deleting &&
+	return a.Kind == b.Kind && a.Factor == b.Factor && a.Size == b.Size && a.Sharing == b.Sharing && a.Deleting == b.Deleting &&
 		a.Failover.Automatic == b.Failover.Automatic && a.Failover.MaxDataLoss == b.Failover.MaxDataLoss
 }
 

@@ -12,6 +12,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
@@ -25,6 +26,7 @@ import (
 // object is the Volume whose spec and metadata have the record's parameters.
 func object(v *ownership.Volume) *v1alpha1.Volume {
 	o := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "vol-a", ResourceVersion: "7"}}
+	o.Spec.Capacity = *resource.NewQuantity(v.Size, resource.BinarySI)
 	o.Spec.Replication = v1alpha1.Replication{Factor: int32(v.Factor), Kind: v1alpha1.ReplicationSnapshots,
 		Failover: &v1alpha1.Failover{Automatic: v.Failover.Automatic, MaxDataLoss: &metav1.Duration{Duration: v.Failover.MaxDataLoss}}}
 	if v.Kind.Traits().Attaches {
@@ -49,7 +51,7 @@ func throughTheAPI(t interface{ Fatal(...any) }, v *v1alpha1.Volume) *v1alpha1.V
 
 func small() *ownership.Volume {
 	e := lineage.Epoch{Number: 3, ID: "three"}
-	return &ownership.Volume{Kind: ownership.Snapshots, Factor: 2, Epoch: e, RecoveryPoint: lineage.Point{Epoch: e, Seq: 9}, Clean: true,
+	return &ownership.Volume{Kind: ownership.Snapshots, Factor: 2, Size: 1 << 30, Epoch: e, RecoveryPoint: lineage.Point{Epoch: e, Seq: 9}, Clean: true,
 		Primary: ownership.Primary{Node: "a", Boot: "boot1"}, Lineage: lineage.Lineage{{Epoch: e}},
 		Replicas: []ownership.Replica{{Node: "a", State: ownership.Ready, Point: lineage.Point{Epoch: e, Seq: 9}}, {Node: "b"}}}
 }
@@ -73,7 +75,7 @@ func drawn(t *rapid.T) *ownership.Volume {
 		return time.Unix(rapid.Int64Range(-1<<33, 1<<36).Draw(t, "seconds"), 0).UTC()
 	})
 	v := &ownership.Volume{
-		Kind: ownership.Snapshots, Factor: rapid.IntRange(1, 8).Draw(t, "factor"), Deleting: rapid.Bool().Draw(t, "deleting"),
+		Kind: ownership.Snapshots, Factor: rapid.IntRange(1, 8).Draw(t, "factor"), Size: rapid.Int64Range(1, 1<<60).Draw(t, "size"), Deleting: rapid.Bool().Draw(t, "deleting"),
 		Primary: ownership.Primary{Node: node.Draw(t, "primary"), Boot: id.Draw(t, "boot"), Phase: rapid.SampledFrom([]ownership.Phase{
 			ownership.Released, ownership.Preparing, ownership.Active, ownership.Fenced}).Draw(t, "phase")},
 		RecoveryPoint: maybePoint.Draw(t, "recovery point"), Clean: rapid.Bool().Draw(t, "clean"), ExpireAt: clock.Draw(t, "expiry"),
@@ -189,6 +191,7 @@ var malformed = map[string]struct {
 	"an owner without a name":   {func(v *v1alpha1.Volume) { v.Status.Ownership.Primary = v1alpha1.Primary{Phase: v1alpha1.PrimaryActive} }, "no node is named"},
 	"a snapshot of number zero": {func(v *v1alpha1.Volume) { v.Status.Ownership.RecoveryPoint.Seq = 0 }, "recoveryPoint.seq is 0"},
 	"a factor of zero":          {func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 0 }, "spec.replication.factor is 0"},
+	"a size beyond all":         {func(v *v1alpha1.Volume) { v.Spec.Capacity = resource.MustParse("2Ei") }, "spec.capacity is"},
 	"a negative loss": {func(v *v1alpha1.Volume) {
 		v.Spec.Replication.Failover.MaxDataLoss.Duration = -time.Second
 	}, "maxDataLoss is negative"},
@@ -232,6 +235,7 @@ func TestEntriesAreReadInTheOrderThatTheRulesRelyOn(t *testing.T) {
 
 var unwritable = map[string]func(*ownership.Volume){
 	"another factor":           func(v *ownership.Volume) { v.Factor = 3 },
+	"another size":             func(v *ownership.Volume) { v.Size++ },
 	"another kind":             func(v *ownership.Volume) { v.Kind = ownership.Attachments },
 	"a kind that is none":      func(v *ownership.Volume) { v.Kind = 17 },
 	"one copy":                 func(v *ownership.Volume) { v.Kind = ownership.OneCopy },

@@ -37,7 +37,7 @@ func actor(w explore.Written) string {
 // object is a Volume with the parameters and the record.
 func object(name string, v *ownership.Volume) (*v1alpha1.Volume, error) {
 	o := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.VolumeFinalizer}}, Spec: v1alpha1.VolumeSpec{
-		Capacity: resource.MustParse("1Gi"), VolumeMode: v1alpha1.Block, PoolClass: "fast", Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementVolume,
+		Capacity: *resource.NewQuantity(v.Size, resource.BinarySI), VolumeMode: v1alpha1.Block, PoolClass: "fast", Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementVolume,
 		Replication: v1alpha1.Replication{Factor: int32(v.Factor), Kind: v1alpha1.ReplicationKind(v.Kind.String()),
 			Failover: &v1alpha1.Failover{Automatic: v.Failover.Automatic, MaxDataLoss: &metav1.Duration{Duration: v.Failover.MaxDataLoss}}},
 	}}

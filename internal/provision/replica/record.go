@@ -136,8 +136,9 @@ func (r Record) Copy(dirty bool) ownership.Copy {
 // received half.
 func (r Record) View(v provision.Volume, dirty bool, token string) provision.Replica {
 	s := provision.Replica{
-		Copy: r.Copy(dirty), Size: v.Size, Filesystem: v.Filesystem, Writable: r.Exists && r.mayWrite() == nil && r.Live, Snapshots: maps.Clone(r.Snapshots),
+		Copy: r.Copy(dirty), Filesystem: v.Filesystem, Writable: r.Exists && r.mayWrite() == nil && r.Live, Snapshots: maps.Clone(r.Snapshots),
 	}
+	s.Size = v.Size
 	for _, b := range r.Branches {
 		if !b.Snapshot {
 			s.Branches = append(s.Branches, b.KeptBranch)

@@ -30,6 +30,7 @@ func (r Record) May(h provision.StreamHeader, v provision.Volume, dirty bool) er
 		return err
 	}
 	c := r.Copy(dirty || r.Unpointed(v))
+	c.Size = v.Size
 	if ok, why := ownership.Receive(&c, false, &h.Stream); !ok {
 		return fmt.Errorf("%w: the stream of volume %s is refused: %s", provision.ErrConflict, v.ID, why.Message())
 	}
@@ -54,8 +55,6 @@ func fits(h provision.StreamHeader, v provision.Volume) error {
 	switch {
 	case v.ID != h.Volume:
 		return fmt.Errorf("%w: the stream is of volume %s, not %s", provision.ErrConflict, h.Volume, v.ID)
-	case h.Size > v.Size:
-		return fmt.Errorf("%w: the stream is of a volume of %d bytes, and volume %s has %d: expand it first", provision.ErrConflict, h.Size, v.ID, v.Size)
 	case h.Filesystem != v.Filesystem && v.Filesystem != "", provision.ByItself(h.Filesystem) != v.Content.Tree && h.Filesystem != "":
 		return fmt.Errorf("%w: the stream is of a volume with filesystem %q, and volume %s has %q", provision.ErrConflict, h.Filesystem, v.ID, v.Filesystem)
 	}
