@@ -55,6 +55,9 @@ type KeptBranch struct {
 // Receiving describes a stream that was received half.
 type Receiving struct {
 	Base, Target lineage.Point
+	// Epoch is the sender's promise, and From its node.
+	Epoch lineage.Epoch
+	From  string
 	// Token for SendRequest.Resume; empty if the stream cannot be resumed. It is the receiver's, and
 	// a sender must not trust it.
 	Token string
@@ -92,7 +95,8 @@ type SendRequest struct {
 	Volume string
 	// Target is the point to send, as the difference to Base; a zero Base sends it in full.
 	Base, Target lineage.Point
-	// Resume is the token of the receiver that has a part of the stream already; empty for none.
+	// Resume is the token of the receiver that has a part of the stream already; empty for none. It is a
+	// peer's word: a token that names another point is refused.
 	Resume string
 }
 
@@ -100,6 +104,8 @@ type SendRequest struct {
 type StreamHeader struct {
 	Volume string
 	ownership.Stream
+	// From is the sender's node.
+	From string
 	// Format of the stream: see Abilities.
 	Format string
 	// Filesystem that the sender's volume is recorded with.
@@ -159,6 +165,8 @@ func (h StreamHeader) Check() error {
 	switch {
 	case h.Size <= 0 || h.Size > MaxSize:
 		return fmt.Errorf("%w: volume %s of %d bytes", ErrInvalid, h.Volume, h.Size)
+	case !nodeName.MatchString(h.From):
+		return fmt.Errorf("%w: the stream of volume %s comes from node %.80q", ErrInvalid, h.Volume, h.From)
 	case len(h.Snapshots) > maxTags || len(h.Resume) > maxToken || len(h.Format) > maxFormat:
 		return fmt.Errorf("%w: the header of a stream of volume %s is too long", ErrInvalid, h.Volume)
 	case h.Filesystem != "" && !slices.Contains(append(Filesystems(), Raw), h.Filesystem):

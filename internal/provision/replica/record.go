@@ -55,10 +55,11 @@ type Branch struct {
 }
 
 // Receiving is a stream under way, and the place that it is received into. Epoch is that of its
-// promise, and Size that of the sender's volume.
+// promise, From its sender's node, and Size that of the sender's volume.
 type Receiving struct {
 	Base, Target lineage.Point
 	Epoch        lineage.Epoch
+	From         string `json:",omitempty"`
 	Size         int64
 	Place        uint64
 }
@@ -145,7 +146,9 @@ func (r Record) View(v provision.Volume, dirty bool, token string) provision.Rep
 		}
 	}
 	if r.Receiving != nil {
-		s.Receiving = &provision.Receiving{Base: r.Receiving.Base, Target: r.Receiving.Target, Token: token}
+		s.Receiving = &provision.Receiving{
+			Base: r.Receiving.Base, Target: r.Receiving.Target, Epoch: r.Receiving.Epoch, From: r.Receiving.From, Token: token,
+		}
 	}
 	return s
 }

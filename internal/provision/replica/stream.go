@@ -65,7 +65,7 @@ func fits(h provision.StreamHeader, v provision.Volume) error {
 func (r Record) Begin(h provision.StreamHeader, place uint64, now time.Time) Record {
 	n := r.fresh(now)
 	n.Live, n.Exists = r.Live || !r.Exists, true
-	n.Receiving = &Receiving{Base: h.Base, Target: h.Target, Epoch: h.Promise.Epoch, Size: h.Size, Place: place}
+	n.Receiving = &Receiving{Base: h.Base, Target: h.Target, Epoch: h.Promise.Epoch, From: h.From, Size: h.Size, Place: place}
 	n.Last = max(n.Last, place)
 	return n
 }
@@ -73,7 +73,7 @@ func (r Record) Begin(h provision.StreamHeader, place uint64, now time.Time) Rec
 // Resumes says whether a stream goes on where the one that was received half ended.
 func (r Record) Resumes(h provision.StreamHeader) bool {
 	have := r.Receiving
-	return have != nil && have.Base == h.Base && have.Target == h.Target && have.Epoch == h.Promise.Epoch && have.Size == h.Size
+	return have != nil && have.Base == h.Base && have.Target == h.Target && have.Epoch == h.Promise.Epoch && have.From == h.From && have.Size == h.Size
 }
 
 // Received returns the record after a stream was applied into a place: the point and the promise come

@@ -209,7 +209,7 @@ func TestAThousandDamagedStreamsAreRefused(t *testing.T) {
 	content := random(3*wire.MaxData + 1000)
 	synctest.Test(t, func(t *testing.T) {
 		fresh := newEnds(t, content)
-		w := &world{gamma: fresh.authority.node(t, "gamma")} // a node of the same cluster
+		w := &world{gamma: fresh.authority.Node(t, "gamma")} // a node of the same cluster
 		first := &relay{edit: func(_ int, f raw) []raw { return []raw{f} }}
 		e := fresh.again(content)
 		wait := first.between(t.Context(), &e)

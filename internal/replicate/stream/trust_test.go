@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/replicate/cert"
+	"berth.dev/berth/internal/replicate/cert/certtest"
 	"berth.dev/berth/internal/replicate/limit"
 	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/wire"
@@ -45,30 +46,30 @@ func TestOnlyNodesOfTheClusterSpeakWithEachOther(t *testing.T) {
 		says string
 	}{
 		"the receiver's certificate has expired": {change: func(t *testing.T, e *ends) {
-			prove(e.beta, e.authority.sign(t, time.Now().Add(-13*time.Hour), cert.Name("beta")))
+			prove(e.beta, e.authority.Sign(t, time.Now().Add(-13*time.Hour), cert.Name("beta")))
 		}, says: "its clock says"},
 		"the sender's certificate has expired by the receiver's clock": {change: func(_ *testing.T, e *ends) {
 			e.beta.Now = func() time.Time { return time.Now().Add(13 * time.Hour) }
-			prove(e.beta, e.authority.sign(t, e.beta.Now(), cert.Name("beta")))
+			prove(e.beta, e.authority.Sign(t, e.beta.Now(), cert.Name("beta")))
 		}, says: "compare the clocks"},
 		"the sender's certificate is of another cluster": {change: func(t *testing.T, e *ends) {
-			prove(e.alpha, newAuthority(t).sign(t, time.Now(), cert.Name("alpha")))
+			prove(e.alpha, certtest.New(t).Sign(t, time.Now(), cert.Name("alpha")))
 		}, says: "unknown authority"},
 		"the receiver's certificate is of another cluster": {change: func(t *testing.T, e *ends) {
-			prove(e.beta, newAuthority(t).sign(t, time.Now(), cert.Name("beta")))
+			prove(e.beta, certtest.New(t).Sign(t, time.Now(), cert.Name("beta")))
 		}, says: "unknown authority"},
 		"the receiver has no certificate yet": {change: func(_ *testing.T, e *ends) { prove(e.beta, nil) }, says: "CertificateSigningRequest"},
 		"the receiver has another node's certificate": {change: func(t *testing.T, e *ends) {
-			prove(e.beta, e.authority.sign(t, time.Now(), cert.Name("gamma")))
+			prove(e.beta, e.authority.Sign(t, time.Now(), cert.Name("gamma")))
 		}, says: "its certificate is of node gamma"},
 		"the receiver's certificate has a second name": {change: func(t *testing.T, e *ends) {
-			prove(e.beta, e.authority.sign(t, time.Now(), cert.Name("beta"), cert.Name("gamma")))
+			prove(e.beta, e.authority.Sign(t, time.Now(), cert.Name("beta"), cert.Name("gamma")))
 		}, says: "has 2 names"},
 		"the sender's certificate is of something that is no node": {change: func(t *testing.T, e *ends) {
-			prove(e.alpha, e.authority.sign(t, time.Now(), "alpha.example.org"))
+			prove(e.alpha, e.authority.Sign(t, time.Now(), "alpha.example.org"))
 		}, says: "no node's name"},
 		"a node is named like an address": {change: func(t *testing.T, e *ends) {
-			e.alpha, e.ask.From = e.authority.node(t, "10.0.0.1"), "10.0.0.1"
+			e.alpha, e.ask.From = e.authority.Node(t, "10.0.0.1"), "10.0.0.1"
 		}},
 		"the receiver's clock is an hour late": {change: func(_ *testing.T, e *ends) {
 			e.beta.Now = func() time.Time { return time.Now().Add(-time.Hour) }
@@ -103,10 +104,7 @@ func TestOnlyNodesOfTheClusterSpeakWithEachOther(t *testing.T) {
 }
 
 func prove(i cert.Identity, c *tls.Certificate) {
-	p := i.Source.(*proofs)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.own = c
+	i.Source.(*certtest.Proofs).Set(c)
 }
 
 func TestACertificateIsRenewedWhileAStreamGoesOn(t *testing.T) {
@@ -119,8 +117,8 @@ func TestACertificateIsRenewedWhileAStreamGoesOn(t *testing.T) {
 		e.sending.Progress = func(p stream.Progress) {
 			if p.Raw == 4*wire.MaxData {
 				passed = 20 * time.Hour // the first certificates have expired
-				prove(e.alpha, e.authority.sign(t, now(), cert.Name("alpha")))
-				prove(e.beta, e.authority.sign(t, now(), cert.Name("beta")))
+				prove(e.alpha, e.authority.Sign(t, now(), cert.Name("alpha")))
+				prove(e.beta, e.authority.Sign(t, now(), cert.Name("beta")))
 			}
 		}
 		o := e.run(t.Context())

@@ -3,24 +3,17 @@ package stream_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"io"
 	"maps"
-	"math/big"
 	"net"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/replicate/cert"
+	"berth.dev/berth/internal/replicate/cert/certtest"
 	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/wire"
 )
@@ -33,66 +26,6 @@ var (
 	// ask is an increment that beta asks alpha for.
 	ask = wire.Stream{Volume: "pvc-1", From: "alpha", Epoch: epoch2, Base: base, Target: target, Format: "memory"}
 )
-
-// authority signs certificates of nodes.
-type authority struct {
-	leaf *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nodes"}, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	check(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	check(t, err)
-	return &authority{leaf: leaf, key: key}
-}
-
-// sign returns a certificate with these DNS names that is valid for a day around now.
-func (a *authority) sign(t testing.TB, now time.Time, names ...string) *tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), DNSNames: names, NotBefore: now.Add(-12 * time.Hour), NotAfter: now.Add(12 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.leaf, key.Public(), a.key)
-	check(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	check(t, err)
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-}
-
-// proofs is a cert.Source that a test changes.
-type proofs struct {
-	mu    sync.Mutex
-	own   *tls.Certificate
-	roots *x509.CertPool
-}
-
-func (p *proofs) Current() *tls.Certificate {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.own
-}
-
-func (p *proofs) Roots() (*x509.CertPool, error) { return p.roots, nil }
-
-// node returns the identity of a node with a certificate of its own name.
-func (a *authority) node(t testing.TB, name string) cert.Identity {
-	t.Helper()
-	roots := x509.NewCertPool()
-	roots.AddCert(a.leaf)
-	return cert.Identity{Node: name, Now: time.Now, Source: &proofs{own: a.sign(t, time.Now(), cert.Name(name)), roots: roots}}
-}
 
 // newPacker returns a Packer of the bubble that the test runs in.
 func newPacker(t testing.TB) *wire.Packer {
@@ -266,7 +199,7 @@ type outcome struct {
 
 // ends are two nodes and the connection between them.
 type ends struct {
-	authority   *authority
+	authority   *certtest.Authority
 	packer      *wire.Packer
 	alpha, beta cert.Identity
 	from, to    *pool
@@ -297,8 +230,8 @@ func (e ends) run(ctx context.Context) (o outcome) {
 // newEnds are two nodes of one authority with a pipe between them. Alpha has content as target.
 func newEnds(t testing.TB, content []byte) ends {
 	t.Helper()
-	a := newAuthority(t)
-	return ends{authority: a, packer: newPacker(t), alpha: a.node(t, "alpha"), beta: a.node(t, "beta")}.again(content)
+	a := certtest.New(t)
+	return ends{authority: a, packer: newPacker(t), alpha: a.Node(t, "alpha"), beta: a.Node(t, "beta")}.again(content)
 }
 
 // again returns the same nodes with another connection and pools as at the beginning.

@@ -1,0 +1,58 @@
+package copies
+
+import (
+	"encoding/json"
+	"errors"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/replicate/wire"
+)
+
+// encode returns a header as it travels.
+func encode(h provision.StreamHeader) ([]byte, error) {
+	text, err := json.Marshal(h)
+	if err == nil && len(text) > wire.MaxPromise {
+		err = wire.Errorf(wire.Failed, "the history of volume %s has %d bytes, and a stream carries %d at most", h.Volume, len(text), wire.MaxPromise)
+	}
+	return text, err
+}
+
+// decode returns the header of an offer. The parts that are the receiver's own are left empty, whatever the
+// sender wrote there.
+func decode(o wire.Offer) (provision.StreamHeader, error) {
+	var h provision.StreamHeader
+	if err := json.Unmarshal(o.Promise, &h); err != nil {
+		return h, wire.Errorf(wire.BadMessage, "the header of the stream of volume %s cannot be read: %v", o.Volume, err)
+	}
+	if h.Volume != o.Volume || h.Promise.Epoch != o.Epoch || h.Base != o.Base || h.Target != o.Target || h.Format != o.Format {
+		return h, wire.Errorf(wire.WrongStream, "the header names another stream than the offer of volume %s", o.Volume)
+	}
+	h.From, h.Resume, h.Limits = o.From, "", provision.Limits{}
+	return h, nil
+}
+
+// reasons are those of a pool's errors. An error of another class is a failure of the pool.
+var reasons = []struct {
+	class  error
+	reason wire.Reason
+}{
+	{provision.ErrNoSpace, wire.PoolFull},
+	{provision.ErrInUse, wire.Busy},
+	{provision.ErrInvalid, wire.WrongSum},    // the bytes are no stream of the pool's: begin anew
+	{provision.ErrConflict, wire.WrongBase},  // the copy is not what the receiver asked for: look again
+	{provision.ErrNotFound, wire.NoSnapshot}, // the volume or a point is gone: look again
+}
+
+// wired returns a pool's error as the one that the other end hears and that stream.After understands.
+func wired(err error) error {
+	var known *wire.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	for _, r := range reasons {
+		if errors.Is(err, r.class) {
+			return wire.Errorf(r.reason, "%v", err)
+		}
+	}
+	return wire.Errorf(wire.Failed, "%v", err)
+}
