@@ -70,7 +70,7 @@ test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools
 .PHONY: test-btrfs
 test-btrfs: ## Tests on real btrfs, on this machine, with crashes and losses of power at each effect
 	@command -v mkfs.btrfs >/dev/null || apt-get install -y btrfs-progs
-	go test -tags platform -count=1 -timeout 30m ./internal/provision/btrfs/...
+	go test -tags platform -count=1 -timeout 30m ./internal/provision/btrfs/... ./internal/replicate/trial
 
 # These run on this machine, as root, in namespaces and control groups of their own, on loop devices.
 .PHONY: test-guard

@@ -34,6 +34,7 @@ type backend interface {
 // disks are the pools and mounts of this machine.
 type disks struct {
 	backends []backend
+	members  []provision.Member // the same, with the types of their pools
 	all      *provision.Mux
 	mounter  mount.Mounter
 }
@@ -72,8 +73,9 @@ func newDisks(udev bool, observer run.Observer) (*disks, error) {
 
 // member adds a backend that serves pools of some types.
 func (d *disks) member(b backend, types ...string) provision.Member {
-	d.backends = append(d.backends, b)
-	return provision.Member{Types: types, Provisioner: b}
+	m := provision.Member{Types: types, Provisioner: b}
+	d.backends, d.members = append(d.backends, b), append(d.members, m)
+	return m
 }
 
 // newZFS returns a provisioner that serves zpools whenever there are some. On a node without

@@ -12,7 +12,7 @@ import (
 )
 
 // subcommands are the processes, and questions about them. Each file of one adds its constructor.
-var subcommands = []func() *cobra.Command{newVersionCommand, newControllerCommand, newAgentCommand, newPooldCommand, newGuardCommand, newCheckCommand}
+var subcommands = []func() *cobra.Command{newVersionCommand, newControllerCommand, newAgentCommand, newPooldCommand, newGuardCommand, newCheckCommand, newReplicateCommand}
 
 // levels are the values of --log-level. Detail also shows the requests of CSI calls.
 var levels = map[string]slog.Level{

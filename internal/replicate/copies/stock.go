@@ -21,6 +21,8 @@ type Stock struct {
 	Replica func(ctx context.Context, volume, node string) error
 	// Now is the clock by which holds end.
 	Now func() time.Time
+	// Estimate, if not nil, returns about how many bytes a stream will have, for people; 0 if unknown.
+	Estimate func(q provision.SendRequest) uint64
 }
 
 var _ stream.Stock = (*Stock)(nil)
@@ -84,6 +86,9 @@ func (s *Stock) offer(ctx context.Context, q provision.SendRequest) (o wire.Offe
 		o.Form = wire.Resumed
 	case q.Base.IsZero():
 		o.Form = wire.Full
+	}
+	if s.Estimate != nil {
+		o.Size = s.Estimate(q)
 	}
 	h.Resume = ""
 	o.Promise, err = encode(h)

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/replicate/cert"
+	"berth.dev/berth/internal/replicate/trial"
+)
+
+func newReplicateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "replicate",
+		Short: "Try the replication between two nodes by hand, without Kubernetes",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(newReplicateKeysCommand(), newReplicateCheckCommand())
+	return cmd
+}
+
+func newReplicateKeysCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "keys NODE...",
+		Short: "Make certificates by which nodes know each other in a check",
+		Long: "Make an authority, unless the directory has one, and a certificate for each node, valid for a week. Copy a node's two files and " +
+			"ca.crt to that node; ca.key stays where it is.",
+		Example: "  berth replicate keys --dir keys alpha beta",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			for _, node := range nodes {
+				if err := trial.WriteKeys(dir, node, time.Now()); err != nil {
+					return err
+				}
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s has certificates of %s, and ca.crt\n", dir, strings.Join(nodes, ", "))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "berth-keys", "directory of the certificates")
+	return cmd
+}
+
+// checkReplicationFlags describe one side of a check.
+type checkReplicationFlags struct {
+	node, keys, pool string
+	listen, size     string
+	from, address    string
+	deletes, udev    bool
+}
+
+func newReplicateCheckCommand() *cobra.Command {
+	var f checkReplicationFlags
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Move a volume of its own between the pools of two nodes, compare it, and print how fast that was",
+		Long: "Move a volume of its own between the pools of two nodes: in full, and then a change. One node serves it with --listen, the other " +
+			"fetches it with --from. Every byte is compared, and both nodes delete the volume at the end. No other volume is touched.",
+		Example: "  alpha# berth replicate check --node alpha --pool btrfs:data --listen 10.0.0.1:7445 --size 4Gi\n" +
+			"  beta#  berth replicate check --node beta --pool btrfs:data --from alpha --address 10.0.0.1:7445",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.node, "node", "", "name of this node, as in its certificate")
+	flags.StringVar(&f.keys, "keys", "berth-keys", "directory with the certificate of this node and ca.crt: see `berth replicate keys`")
+	flags.StringVar(&f.pool, "pool", "", "pool that the volume is made in, by the name that reports have")
+	flags.StringVar(&f.listen, "listen", "", "serve a volume on this address")
+	flags.StringVar(&f.size, "size", "1Gi", "size of the volume; half of it is filled")
+	flags.StringVar(&f.from, "from", "", "fetch the volume of the node of this name")
+	flags.StringVar(&f.address, "address", "", "address on which that node serves")
+	flags.BoolVar(&f.deletes, "delete", false, "only delete the volume that a check left which was killed")
+	addUdevFlag(cmd, &f.udev)
+	cmd.MarkFlagsMutuallyExclusive("listen", "from")
+	cmd.MarkFlagsRequiredTogether("from", "address")
+	return cmd
+}
+
+func (f *checkReplicationFlags) run(ctx context.Context, out, notes io.Writer) error {
+	if f.node == "" || f.pool == "" || f.listen == "" && f.from == "" {
+		return errors.New("--node, --pool, and either --listen or --from are needed: see --help")
+	}
+	size, err := resource.ParseQuantity(f.size)
+	if err != nil {
+		return fmt.Errorf("--size %q: %w", f.size, err)
+	}
+	d, err := newDisks(f.udev, nil)
+	if err != nil {
+		return err
+	}
+	keys, err := trial.ReadKeys(f.keys, f.node)
+	if err != nil {
+		return err
+	}
+	side := trial.Side{
+		Identity: cert.Identity{Node: f.node, Source: keys, Now: time.Now},
+		Data:     trial.Files{Mounter: d.mounter}, Now: time.Now,
+		Note: func(line string) { _, _ = fmt.Fprintln(notes, line) },
+	}
+	if err := f.choose(d, &side); err != nil {
+		return err
+	}
+	switch {
+	case f.deletes:
+		return side.Delete(ctx, cmp.Or(f.from, f.node))
+	case f.listen != "":
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+		if err != nil {
+			return err
+		}
+		return trial.Serve(ctx, side, size.Value(), listener)
+	}
+	outcome, err := trial.Fetch(ctx, side, f.from, func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", f.address)
+	})
+	if err != nil {
+		return err
+	}
+	return trial.Print(out, outcome)
+}
+
+// choose finds the backend of the pool by the pool's name.
+func (f *checkReplicationFlags) choose(d *disks, s *trial.Side) error {
+	var known []string
+	for _, m := range d.members {
+		able, ok := m.Provisioner.(provision.Replicating)
+		for _, name := range m.Types {
+			traits := provision.TraitsOf(name)
+			if !ok {
+				continue
+			}
+			if strings.HasPrefix(f.pool, traits.Prefix) {
+				s.Pool = provision.PoolRef{Type: name, Name: f.pool}
+				s.Provisioner, s.Copies, s.Tree = m.Provisioner, able.Replicator(), traits.Tree
+				return nil
+			}
+			known = append(known, traits.Prefix+"NAME")
+		}
+	}
+	return fmt.Errorf("volumes in pool %q cannot be replicated; in these they can: %s", f.pool, strings.Join(known, ", "))
+}
