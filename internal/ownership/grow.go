@@ -6,7 +6,7 @@ package ownership
 // answers has no room, the filesystem does not grow beyond it, or that replica would fall behind. A node
 // that does not answer holds up nothing; it grows before it follows.
 func grow(f *NodeFacts) (Action, bool) {
-	if !f.traits().Data || f.Full || f.Record.Deleting || f.Copy.Condemned || f.Copy.Quarantined {
+	if !f.traits().Data || f.Full || f.Record.Deleting || f.Copy.Condemned {
 		return next()
 	}
 	if e, counted := f.Record.Replica(f.Me); !counted || !e.State.counts() {

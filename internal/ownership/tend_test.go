@@ -125,6 +125,10 @@ func TestANodeThatStagesGrowsItsCopyBeforeItFetches(t *testing.T) {
 	if a := StageRules.Decide(f); a.Verb != Grow || a.Size != 9 {
 		t.Errorf("%v to %d: %s", a.Verb, a.Size, a.Message())
 	}
+	f.Copy.Quarantined = true // the record counts on it again, and the pod does not wait for that
+	if a := StageRules.Decide(f); a.Verb != Grow || a.Size != 9 {
+		t.Errorf("in quarantine, %v to %d: %s", a.Verb, a.Size, a.Message())
+	}
 	f.Full = true // another node may be able to take the volume over
 	expect(t, StageRules.Decide(f), verdict{GiveUp, RecoveryPointUnreachable})
 }
