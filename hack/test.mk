@@ -142,8 +142,9 @@ test-e2e-separate: lab-tools images ## The life of volumes again, with poold as 
 	go run ./test/demo install agent.poold=embedded
 
 .PHONY: bench-stream
-bench-stream: ## Measure the stream of replication beside a bare copy through TLS
+bench-stream: ## Measure the stream of replication beside a bare copy through TLS, and beside btrfs alone
 	go test -run XXX -bench . -benchtime 4x -count 5 ./internal/replicate/stream
+	go test -tags platform -run XXX -bench Btrfs -benchtime 2x -count 5 ./internal/replicate/copies
 
 # A surviving change shows a gap in the tests, or belongs into test/mutants/survivors.txt with
 # its reason.

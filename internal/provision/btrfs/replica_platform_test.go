@@ -4,11 +4,19 @@ package btrfs_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"flag"
+	"io"
 	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
 	"testing"
 	"time"
 
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/btrfs/kernel"
 	"berth.dev/berth/internal/provision/conformance"
@@ -74,4 +82,48 @@ func TestConformanceOfReplicationOnBtrfs(t *testing.T) {
 	conformance.RunReplication(t, func(t *testing.T) [2]conformance.ReplicaNode {
 		return [2]conformance.ReplicaNode{replicaNode(t, "here"), replicaNode(t, "there")}
 	})
+}
+
+// TestASignalDoesNotBreakAStream takes profiles of the processor, which are signals to whichever thread works.
+func TestASignalDoesNotBreakAStream(t *testing.T) {
+	n := newNode(t, "data")
+	v := n.mustCreate("pvc-1", 256, provision.Source{})
+	r := n.p.Replicator()
+	one := lineage.Epoch{Number: 1, ID: "one"}
+	p := lineage.Point{Epoch: one, Seq: 1}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(r.Mark(t.Context(), v.ID, provision.Mark{Promise: ownership.Promise{Epoch: one, Lineage: lineage.Lineage{{Epoch: one}}}, Opened: one}))
+	_, err := r.Writable(t.Context(), v.ID)
+	must(err)
+	_, err = n.Fill(filepath.Join(n.Data(v.ID), "file"), 96<<20)
+	must(err)
+	must(r.Snapshot(t.Context(), provision.PointRequest{Volume: v.ID, Point: p}))
+	sum := func() [32]byte {
+		out, in, err := os.Pipe()
+		must(err)
+		defer out.Close()
+		sent := make(chan error, 1)
+		go func() {
+			defer in.Close()
+			sent <- r.Send(t.Context(), provision.SendRequest{Volume: v.ID, Target: p}, in)
+		}()
+		h := sha256.New()
+		_, err = io.Copy(h, out)
+		must(errors.Join(err, <-sent))
+		return [32]byte(h.Sum(nil))
+	}
+	want := sum()
+	runtime.SetCPUProfileRate(1000)
+	must(pprof.StartCPUProfile(io.Discard))
+	defer pprof.StopCPUProfile()
+	for range 5 {
+		if sum() != want {
+			t.Fatal("the stream is another one")
+		}
+	}
 }

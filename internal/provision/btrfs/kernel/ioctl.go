@@ -1,8 +1,10 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -107,6 +109,23 @@ func ioctl[T any](f *os.File, direction, number uintptr, arg *T) error {
 		return os.NewSyscallError(fmt.Sprintf("ioctl %d of btrfs", number), errno)
 	}
 	return nil
+}
+
+// uninterrupted runs a call on a thread that no signal reaches. A signal makes the kernel begin a call anew
+// that it was carrying out: a stream would have its beginning again in its middle. The end of a child
+// is such a signal, and so is a profile of the processor.
+func uninterrupted(call func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	all, before := unix.Sigset_t{}, unix.Sigset_t{}
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
+		return os.NewSyscallError("sigmask", err)
+	}
+	err := call()
+	return errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil))
 }
 
 func named(name string) *nameArgs {

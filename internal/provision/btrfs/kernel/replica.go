@@ -93,7 +93,7 @@ func (c copies) Send(dir string, is, base Subvolume, pipe *os.File) error {
 			return err
 		}
 		a := sendArgs{fd: int64(pipe.Fd()), parent: base.ID} //nolint:gosec // a descriptor
-		return ioctl(d, write, doSend, &a)
+		return uninterrupted(func() error { return ioctl(d, write, doSend, &a) })
 	})
 }
 
