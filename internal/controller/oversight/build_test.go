@@ -166,6 +166,8 @@ type leases struct {
 	log      []watch.Event
 	watchers []*watcher
 	down     bool
+	// delay is how late watches are; they keep the order.
+	delay time.Duration
 }
 
 func newLeases() *leases { return &leases{stored: map[string]*coordinationv1.Lease{}} }
@@ -174,6 +176,30 @@ type watcher struct {
 	of     *leases
 	out    chan watch.Event
 	closed bool
+	queue  []delayed
+}
+
+type delayed struct {
+	watch.Event
+	at time.Time
+}
+
+// brings a change, now or later.
+func (w *watcher) brings(e watch.Event, at time.Time) {
+	if n := len(w.queue); n > 0 && w.queue[n-1].at.After(at) {
+		at = w.queue[n-1].at
+	}
+	w.queue = append(w.queue, delayed{e, at})
+	w.deliver()
+}
+
+func (w *watcher) deliver() {
+	for len(w.queue) > 0 && !w.queue[0].at.After(time.Now()) {
+		if !w.closed {
+			w.out <- w.queue[0].Event
+		}
+		w.queue = w.queue[1:]
+	}
 }
 
 func (w *watcher) ResultChan() <-chan watch.Event { return w.out }
@@ -214,9 +240,9 @@ func (l *leases) Watch(_ context.Context, _ client.ObjectList, options ...client
 	var o client.ListOptions
 	o.ApplyOptions(options)
 	from, _ := strconv.Atoi(o.Raw.ResourceVersion)
-	w := &watcher{of: l, out: make(chan watch.Event, 100_000)}
+	w := &watcher{of: l, out: make(chan watch.Event, 1000)}
 	for _, e := range l.log[from:] {
-		w.out <- e
+		w.brings(e, time.Now().Add(l.delay))
 	}
 	l.watchers = append(l.watchers, w)
 	return w, nil
@@ -231,9 +257,16 @@ func (l *leases) put(o *coordinationv1.Lease) {
 	l.stored[o.Name] = o
 	l.log = append(l.log, watch.Event{Type: watch.Modified, Object: o.DeepCopy()})
 	for _, w := range l.watchers {
-		if !w.closed {
-			w.out <- l.log[len(l.log)-1]
-		}
+		w.brings(l.log[len(l.log)-1], time.Now().Add(l.delay))
+	}
+}
+
+// deliver lets the watches bring what is due.
+func (l *leases) deliver() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.watchers {
+		w.deliver()
 	}
 }
 
