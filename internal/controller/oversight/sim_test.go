@@ -65,9 +65,10 @@ type overseer struct {
 	stuck [kinds]time.Time
 	// cut: the API server does not answer its reads and writes.
 	cut bool
-	// broken is when its contact with the API server was last broken, in truth.
-	broken time.Time
-	plant  plant
+	// broken is when its contact with the API server was last broken, in truth, and before the same when it
+	// read the record last: what breaks later may come after the decision.
+	broken, before time.Time
+	plant          plant
 	// kept are proofs from before the record, for the mistake of that name.
 	kept   map[string]client.Object
 	keptAt time.Time
@@ -195,6 +196,9 @@ func (l liveReads) Get(_ context.Context, key client.ObjectKey, into client.Obje
 		}
 	}
 	o.s.between(o)
+	if volume {
+		o.before = o.broken
+	}
 	if o.cut {
 		o.broken = time.Now()
 		if o.plant.errorIsAbsent {
@@ -358,8 +362,8 @@ func (s *sim) judgeWrite(o *overseer, old, next *v1alpha1.Volume) {
 	if m.up && m.holds && m.epoch == was.Epoch {
 		s.fail("%s is called fenced and may write into epoch %v", m.name, m.epoch)
 	}
-	if !outOfService(s.now().nodes[m.name]) && time.Since(o.broken) < ownership.WatchFirst {
-		s.fail("%s was fenced %s after the contact was broken", m.name, time.Since(o.broken))
+	if !outOfService(s.now().nodes[m.name]) && time.Since(o.before) < ownership.WatchFirst {
+		s.fail("%s was fenced %s after the contact was broken", m.name, time.Since(o.before))
 	}
 }
 
