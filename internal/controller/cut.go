@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -24,8 +26,8 @@ func cutLabelledNode(obj any) (any, error) {
 	return cut, err
 }
 
-// cutNode keeps the name, the Ready condition, the cordon and taints that keep pods away, and the word of
-// a power system.
+// cutNode keeps the name, the Ready condition, the cordon and taints that keep pods away, the word of a
+// power system, and the labels of volumes.
 func cutNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -35,6 +37,11 @@ func cutNode(obj any) (any, error) {
 	cut.Spec.Unschedulable, cut.Spec.Taints = node.Spec.Unschedulable, node.Spec.Taints
 	if off, ok := node.Annotations[v1alpha1.PoweredOffAnnotation]; ok {
 		metav1.SetMetaDataAnnotation(&cut.ObjectMeta, v1alpha1.PoweredOffAnnotation, off)
+	}
+	for key, value := range node.Labels {
+		if strings.HasPrefix(key, v1alpha1.VolumeLabelPrefix) {
+			metav1.SetMetaDataLabel(&cut.ObjectMeta, key, value)
+		}
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +17,7 @@ import (
 var (
 	noPowerRecord = denied("berth-power-records", "only who may create powerrecords.berth.dev says that a Node's machine is off")
 	podWithoutUID = denied("berth-controller-pods", "a controller ends a pod only by its UID")
+	onlyItsLabels = denied("berth-controller-nodes", "a controller changes only the labels of volumes on a Node")
 	podOfNoClaim  = denied("berth-controller-pods", "a controller ends only pods that are on a node and use a claim")
 )
 
@@ -94,4 +96,28 @@ func TestAControllerEndsOnlyPodsOfClaimsAndByTheirUID(t *testing.T) {
 		expect(t, controller.Delete(t.Context(), p, at, client.Preconditions{UID: &p.UID}), podOfNoClaim)
 	}
 	expect(t, controller.Delete(t.Context(), used, at, client.Preconditions{UID: &used.UID}), "")
+}
+
+func TestAControllerChangesOnlyTheLabelsOfVolumesOnANode(t *testing.T) {
+	env := apitest.Start(t)
+	controller := user(t, env, "system:serviceaccount:"+apitest.Namespace+":"+apitest.ControllerAccount,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}})
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeName(t.Name()), Labels: map[string]string{"theirs": "a"}}}
+	if err := env.Client.Create(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ patch, refusal string }{
+		{`{"metadata":{"labels":{"berth.node-restriction.kubernetes.io/pvc-1":"true"}}}`, ""},
+		{`{"metadata":{"labels":{"berth.node-restriction.kubernetes.io/pvc-1":null}}}`, ""},
+		{`{"metadata":{"labels":{"theirs":"b"}}}`, onlyItsLabels},
+		{`{"metadata":{"labels":{"theirs":null}}}`, onlyItsLabels},
+		{`{"metadata":{"labels":{"other":"a"}}}`, onlyItsLabels},
+		{`{"metadata":{"annotations":{"a":"b"}}}`, onlyItsLabels},
+		{`{"spec":{"unschedulable":true}}`, onlyItsLabels},
+	} {
+		t.Run(test.patch, func(t *testing.T) {
+			o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+			expect(t, controller.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(test.patch))), test.refusal)
+		})
+	}
 }

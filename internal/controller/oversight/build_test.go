@@ -82,6 +82,7 @@ func object(t testing.TB, v *ownership.Volume) *v1alpha1.Volume {
 	t.Helper()
 	o := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: id, UID: "v", Finalizers: []string{v1alpha1.VolumeFinalizer}}}
 	o.Spec.Driver, o.Spec.Sharing, o.Spec.PoolClass = epochs.Name, v1alpha1.Exclusive, "fast"
+	o.Spec.Placement = v1alpha1.PlacementVolume
 	o.Spec.Replication = v1alpha1.Replication{
 		Factor: int32(v.Factor), Kind: v1alpha1.ReplicationKind(v.Kind.String()),
 		Failover: &v1alpha1.Failover{Automatic: v.Failover.Automatic, MaxDataLoss: &metav1.Duration{Duration: v.Failover.MaxDataLoss}},
@@ -458,6 +459,21 @@ func (w *world) pods() (names []string) {
 		names = append(names, list.Items[i].Name)
 	}
 	return names
+}
+
+// labels are the nodes that have the volume's label.
+func (w *world) labels() (nodes []string) {
+	w.t.Helper()
+	var list corev1.NodeList
+	if err := w.server.Others().List(w.t.Context(), &list); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range list.Items {
+		if labelled(&list.Items[i])[id] {
+			nodes = append(nodes, list.Items[i].Name)
+		}
+	}
+	return nodes
 }
 
 // reads are a controller's reads of the API server. Leases come from the ones that are watched.

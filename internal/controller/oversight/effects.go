@@ -16,7 +16,7 @@ import (
 	"berth.dev/berth/internal/record"
 )
 
-// write is E2: it writes the record that the rules decided, against the one that was read. If another
+// write is E3: it writes the record that the rules decided, against the one that was read. If another
 // process was faster, nothing is written and the question is asked again.
 func (r *Reconciler) write(ctx context.Context, q *question, a *ownership.Action) error {
 	next, err := record.Into(q.volume, a.Next)
@@ -33,7 +33,7 @@ func (r *Reconciler) write(ctx context.Context, q *question, a *ownership.Action
 	return r.tell(ctx, q, a)
 }
 
-// endPods is E1: it ends the pods that a fence left behind. The record that was read has the fence, and
+// endPods is E2: it ends the pods that a fence left behind. The record that was read has the fence, and
 // with it the proof. A pod is deleted by its UID and without grace: no kubelet is there to end it, or the
 // kubelet has nothing left to save in its dead mount.
 func (r *Reconciler) endPods(ctx context.Context, q *question) error {
@@ -68,7 +68,7 @@ func (r *Reconciler) endPods(ctx context.Context, q *question) error {
 	return nil
 }
 
-// show is E3: it makes the condition Waiting say what the volume waits for. One process writes it: two
+// show is E4: it makes the condition Waiting say what the volume waits for. One process writes it: two
 // that see the nodes differently would contradict each other for ever.
 func (r *Reconciler) show(ctx context.Context, q *question, a *ownership.Action) error {
 	if !r.Leads() || a.Reason == ownership.BrakeHeld && q.facts.Watching < ownership.WatchFirst {

@@ -105,6 +105,9 @@ func (r *Reconciler) step(ctx context.Context, name string) (acted bool, again t
 	case err != nil:
 		return false, 0, err
 	}
+	if err := r.steer(ctx, q, &a); err != nil {
+		return false, 0, err
+	}
 	if err := r.endPods(ctx, q); err != nil {
 		return false, 0, err
 	}

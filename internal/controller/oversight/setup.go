@@ -2,6 +2,7 @@ package oversight
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,9 +56,26 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager, ticks clock.WithTicker) er
 		}).
 		For(&v1alpha1.Volume{}, builder.WithPredicates(owned)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.volumesOf), builder.WithPredicates(says)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(volumesLabelled), builder.WithPredicates(relabelled)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfPod)).
 		WatchesRawSource(source.Channel(troubled, &handler.EnqueueRequestForObject{})).
 		Complete(r)
+}
+
+// relabelled tells whether the labels of volumes on a Node have changed.
+var relabelled = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool { return !maps.Equal(labelled(e.ObjectOld), labelled(e.ObjectNew)) },
+	CreateFunc: func(e event.CreateEvent) bool { return len(labelled(e.Object)) > 0 },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// volumesLabelled are the volumes whose labels a Node has: another process may have set them by an older
+// record.
+func volumesLabelled(_ context.Context, node client.Object) (requests []reconcile.Request) {
+	for volume := range labelled(node) {
+		requests = append(requests, named(volume))
+	}
+	return requests
 }
 
 // volumesOf are the volumes that have a replica or their primary on a node.

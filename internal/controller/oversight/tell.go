@@ -29,7 +29,7 @@ var told = map[ownership.Reason]bool{
 	ownership.WriterFenced: true, ownership.FenceRequested: true, ownership.RecoveryPointLost: true, ownership.RecordBehind: true,
 }
 
-// tell is E4: events of the Volume and of its claim. Events may be lost if the process is killed. The record
+// tell is E5: events of the Volume and of its claim. Events may be lost if the process is killed. The record
 // and the condition say the same.
 func (r *Reconciler) tell(ctx context.Context, q *question, a *ownership.Action) error {
 	if a.Verb == ownership.Record && !told[a.Reason] {
