@@ -196,9 +196,7 @@ func (r *Reconciler) inquire(ctx context.Context, q *question) (suspect, error) 
 	case !apierrors.IsNotFound(err):
 		return s, fmt.Errorf("reading node %s: %w", s.node, err)
 	}
-	if r.Contact.guarded(s.node) {
-		r.leases(ctx, &s)
-	}
+	r.leases(ctx, &s)
 	return s, nil
 }
 
@@ -207,9 +205,8 @@ func (r *Reconciler) inquire(ctx context.Context, q *question) (suspect, error) 
 func (r *Reconciler) leases(ctx context.Context, s *suspect) {
 	guard, kubelet := &coordinationv1.Lease{}, &coordinationv1.Lease{}
 	err := r.read(ctx, types.NamespacedName{Namespace: r.Contact.Namespace, Name: v1alpha1.GuardLeasePrefix + s.node}, guard)
-	if err != nil {
+	if client.IgnoreNotFound(err) != nil {
 		log.FromContext(ctx).Info("cannot read the lease of a guard, which then proves nothing", "node", s.node, "reason", err.Error())
-		return
 	}
 	s.lease = guard.ResourceVersion
 	err = r.read(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: s.node}, kubelet)

@@ -352,6 +352,33 @@ func TestNothingThatWasSeenOutlivesAContact(t *testing.T) {
 	}
 }
 
+// TestTheUpgradeOfAnAgentShutsNoWriterOut: where no guard runs, the kubelet's lease says that the node lives.
+func TestTheUpgradeOfAnAgentShutsNoWriterOut(t *testing.T) {
+	inWorld(t, cluster(t, shared(func(v *ownership.Volume) { v.Sharing.Persistent = true })), func(w *world) {
+		for _, n := range w.storage {
+			delete(w.leases.stored, v1alpha1.GuardLeasePrefix+n)
+		}
+		r := w.controller()
+		w.dead["n1"], w.dead["n2"], w.dead["n3"] = true, true, true
+		for i := range 60 {
+			w.waits(5 * time.Second)
+			for _, n := range w.storage {
+				if n != "n1" {
+					w.leases.put(renewed(namespace, v1alpha1.AgentLeasePrefix+n, time.Now()))
+				}
+				if i < 30 {
+					w.leases.put(renewed(corev1.NamespaceNodeLease, n, time.Now()))
+				}
+			}
+			w.waits(0)
+			w.oversees(r)
+			if asked := w.volume().Status.Ownership.FenceRequest != nil; asked != (i >= 30+2) {
+				w.t.Fatalf("after %d s a standby is asked to shut the writer out: %v", 5*(i+1), asked)
+			}
+		}
+	})
+}
+
 func TestAnAgentThatIsAliveKeepsItsNodeFromBeingLost(t *testing.T) {
 	inWorld(t, cluster(t, copies()), func(w *world) {
 		r := w.controller()

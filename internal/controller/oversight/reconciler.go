@@ -105,20 +105,19 @@ func (r *Reconciler) step(ctx context.Context, name string) (acted bool, again t
 	case err != nil:
 		return false, 0, err
 	}
-	if err := r.steer(ctx, q, &a); err != nil {
-		return false, 0, err
-	}
-	if err := r.endPods(ctx, q); err != nil {
-		return false, 0, err
-	}
+	labelled, ended := r.steer(ctx, q, &a), r.endPods(ctx, q)
 	switch a.Verb {
 	case ownership.Record:
-		return true, 0, r.write(ctx, q, &a)
+		if labelled != nil && removes(q.facts.Record, &a) {
+			return false, 0, labelled // the scheduler must not choose a node whose replica goes
+		}
+		err = r.write(ctx, q, &a)
 	case ownership.Nothing, ownership.Wait:
-		return false, next(q, &a), r.show(ctx, q, &a)
+		again, err = next(q, &a), r.show(ctx, q, &a)
 	default:
-		return false, 0, fmt.Errorf("the rules ask a controller to %v, which only a node can", a.Verb)
+		err = fmt.Errorf("the rules ask a controller to %v, which only a node can", a.Verb)
 	}
+	return a.Verb == ownership.Record, again, errors.Join(labelled, ended, err)
 }
 
 // decide asks the rules. What the cache does not show proves no absence: before an attachment is taken
@@ -140,7 +139,12 @@ func (r *Reconciler) decide(ctx context.Context, name string) (*question, owners
 
 // takesAway tells whether an attachment goes because no pod seems to want it.
 func takesAway(v *ownership.Volume, a *ownership.Action) bool {
-	if a.Verb != ownership.Record || !v.Kind.Traits().Attaches || v.Deleting {
+	return v.Kind.Traits().Attaches && !v.Deleting && removes(v, a)
+}
+
+// removes tells whether the removal of a replica is about to be recorded.
+func removes(v *ownership.Volume, a *ownership.Action) bool {
+	if a.Verb != ownership.Record {
 		return false
 	}
 	for i := range a.Next.Replicas {

@@ -120,3 +120,42 @@ func TestAVolumeOfAnotherPlacementHasNoLabel(t *testing.T) {
 		}
 	})
 }
+
+func TestALabelThatCannotBeMovedHoldsUpNoFenceAndEveryRemoval(t *testing.T) {
+	past := func(v *ownership.Volume) { v.ExpireAt = time.Unix(1, 0).UTC() }
+	for name, test := range map[string]struct {
+		volume *ownership.Volume
+		want   []string
+	}{
+		"a fence":   {shared(), []string{"Fenced", "delete db", "Fenced"}}, // and it expires
+		"a removal": {shared(phase(ownership.Released), past), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, cluster(t, test.volume), func(w *world) {
+				for _, n := range []string{"n1", "n2"} {
+					edits(w, node(n), func(n *corev1.Node) { labelledNode(n); tainted(n) })
+				}
+				if test.want != nil {
+					if err := w.server.Others().Create(w.t.Context(), pod("db", "n1")); err != nil {
+						w.t.Fatal(err)
+					}
+				}
+				r, steps := w.controller(func(r *Reconciler) { r.Leads = func() bool { return false } }), w.transcript()
+				w.server.Before = func(wr lagging.Write) error {
+					if wr.Verb == "patch" {
+						return errKilled
+					}
+					return nil
+				}
+				for range 3 {
+					if _, err := r.Reconcile(w.t.Context(), named(id)); err == nil {
+						t.Error("it does not fail")
+					}
+				}
+				if diff := cmp.Diff(test.want, *steps); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}

@@ -59,8 +59,12 @@ func (c *Contact) look(s suspect, said map[string][]ownership.Witness) view {
 		}
 	}
 	if s.node != "" {
+		kubelet := c.seen.kubeletAlive(s, now)
 		v.votes = c.seen.witnesses(s.node, now)
-		v.leases = c.seen.sight.Of(s.node, s.lease, storage, c.seen.kubeletAlive(s, now), now)
+		if s.kubeletRead {
+			v.votes = append(v.votes, ownership.Witness{Name: "lease of the kubelet", Alive: kubelet})
+		}
+		v.leases = c.seen.sight.Of(s.node, s.lease, storage, kubelet, now)
 	}
 	return v
 }
@@ -100,18 +104,20 @@ func (s *seen) kubeletAlive(of suspect, now time.Time) bool {
 	return now.Sub(h.at) < kubeletSilent
 }
 
-// silent tells whether the node's guard has been silent for long enough to look at its volumes.
+// silent tells whether the node is worth asking about: its guard has been silent for a while, or its
+// leases make it suspected.
 func (c *Contact) silent(node string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.seen != nil && c.seen.guards[node] && c.seen.sight.Lapsed(node, c.Clock.Now()) >= worthAsking
+	if c.seen == nil {
+		return false
+	}
+	now := c.Clock.Now()
+	return c.seen.quiet(node, now) || ownership.Suspected(c.seen.witnesses(node, now))
 }
 
-// guarded tells whether the node's guard has a Lease.
-func (c *Contact) guarded(node string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.seen != nil && c.seen.guards[node]
+func (s *seen) quiet(node string, now time.Time) bool {
+	return s.guards[node] && s.sight.Lapsed(node, now) >= worthAsking
 }
 
 // troubled are the nodes among those given whose volumes need a look, because the node's guard fell
@@ -129,10 +135,7 @@ func (c *Contact) troubled(said map[string][]ownership.Witness) map[string]bool 
 		known[node] = true
 	}
 	for node := range known {
-		is := trouble{
-			lost:   c.seen.suspicion(node, said[node], now) >= 0,
-			silent: c.seen.guards[node] && c.seen.sight.Lapsed(node, now) >= worthAsking,
-		}
+		is := trouble{lost: c.seen.suspicion(node, said[node], now) >= 0, silent: c.seen.quiet(node, now)}
 		if c.seen.told[node] != is {
 			c.seen.told[node] = is
 			nodes[node] = true
