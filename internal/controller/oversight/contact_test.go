@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -26,15 +27,16 @@ func TestAnErrorIsNeitherAnAbsentRecordNorAnAnswer(t *testing.T) {
 		err         error
 		fails, ends bool // the question fails; the contact ends
 	}{
-		"the record is not there":    {&v1alpha1.Volume{}, apierrors.NewNotFound(volumes, id), false, false},
-		"the record may not be read": {&v1alpha1.Volume{}, apierrors.NewForbidden(volumes, id, nil), true, false},
-		"the record cannot be read":  {&v1alpha1.Volume{}, errors.New("connection refused"), true, true},
-		"the server is overloaded":   {&v1alpha1.Volume{}, apierrors.NewTooManyRequests("slow", 1), true, true},
-		"the server is going down":   {&v1alpha1.Volume{}, apierrors.NewServiceUnavailable("away"), true, true},
-		"the Node cannot be read":    {&corev1.Node{}, errors.New("connection refused"), true, true},
-		"the Node is not there":      {&corev1.Node{}, apierrors.NewNotFound(corev1.Resource("nodes"), "n1"), false, false},
-		"the leases may not be read": {&coordinationv1.Lease{}, apierrors.NewForbidden(corev1.Resource("leases"), "n1", nil), false, false},
-		"the leases cannot be read":  {&coordinationv1.Lease{}, errors.New("connection refused"), false, true},
+		"the record is not there":        {&v1alpha1.Volume{}, apierrors.NewNotFound(volumes, id), false, false},
+		"the record may not be read":     {&v1alpha1.Volume{}, apierrors.NewForbidden(volumes, id, nil), true, false},
+		"the object is another driver's": {&v1alpha1.Volume{}, fmt.Errorf("live: %w", driver.ErrForeign), true, false},
+		"the record cannot be read":      {&v1alpha1.Volume{}, errors.New("connection refused"), true, true},
+		"the server is overloaded":       {&v1alpha1.Volume{}, apierrors.NewTooManyRequests("slow", 1), true, true},
+		"the server is going down":       {&v1alpha1.Volume{}, apierrors.NewServiceUnavailable("away"), true, true},
+		"the Node cannot be read":        {&corev1.Node{}, errors.New("connection refused"), true, true},
+		"the Node is not there":          {&corev1.Node{}, apierrors.NewNotFound(corev1.Resource("nodes"), "n1"), false, false},
+		"the leases may not be read":     {&coordinationv1.Lease{}, apierrors.NewForbidden(corev1.Resource("leases"), "n1", nil), false, false},
+		"the leases cannot be read":      {&coordinationv1.Lease{}, errors.New("connection refused"), false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, cluster(t, copies(), pod("db", "n1")), func(w *world) {

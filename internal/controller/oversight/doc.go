@@ -23,7 +23,8 @@
 //
 // Two facts come from caches. Which nodes store data is compared with the set that the suspect's lease
 // names, so an old list proves nothing (ownership.ContractProves). That no pod wants a volume is asked of
-// the API server before an attachment is taken away.
+// the API server before an attachment is taken away. The cache also says whether the primary's Node is
+// worth reading: a proof that is not looked for is none.
 //
 // # Effects
 //

@@ -106,10 +106,12 @@ func leftBehind(v *ownership.Volume, pods []corev1.Pod, away func(node string) b
 			continue
 		}
 		gone, deleted := away(node), p.DeletionTimestamp != nil
-		switch here := v.Primary.Node == node; {
-		case v.Primary.Phase == ownership.Fenced && here && (gone || begun(p) && !deleted),
-			v.Primary.Phase.Open() && !here && begun(p) && (gone || !deleted),
-			v.Primary.Phase.Open() && !here && gone && deleted:
+		fenced := v.Primary.Phase == ownership.Fenced && v.Primary.Node == node
+		surpassed := v.Primary.Phase.Open() && v.Primary.Node != node
+		switch {
+		case fenced && gone,
+			(fenced || surpassed) && begun(p) && (gone || !deleted),
+			surpassed && gone && deleted:
 			end = append(end, p)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/upkeep"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/record"
 )
@@ -72,6 +73,7 @@ func (r *Reconciler) read(ctx context.Context, key client.ObjectKey, o client.Ob
 	return r.heed(ctx, r.Live.Get(ctx, key, o))
 }
 
+// heed ends the contact if the API server did not answer.
 func (r *Reconciler) heed(ctx context.Context, err error) error {
 	if err != nil && !answered(err) && ctx.Err() == nil {
 		r.Contact.Break()
@@ -81,6 +83,9 @@ func (r *Reconciler) heed(ctx context.Context, err error) error {
 
 // answered tells whether the API server itself answered: it is there, and says no.
 func answered(err error) bool {
+	if errors.Is(err, driver.ErrForeign) {
+		return true
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false
@@ -117,6 +122,7 @@ func (r *Reconciler) claimNow(ctx context.Context, q *question) (*corev1.Persist
 	return claimOf(q, func(key client.ObjectKey, o client.Object) error { return r.read(ctx, key, o) })
 }
 
+// claimOf is the same as one reader has it.
 func claimOf(q *question, read func(client.ObjectKey, client.Object) error) (*corev1.PersistentVolumeClaim, error) {
 	if q.claim == nil {
 		return nil, nil

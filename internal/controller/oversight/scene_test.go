@@ -46,7 +46,7 @@ type fast struct {
 	began time.Time
 }
 
-const factor = 4
+const factor = 3
 
 func (f fast) Now() time.Time                  { return f.began.Add(factor * time.Since(f.began)) }
 func (f fast) Since(t time.Time) time.Duration { return f.Now().Sub(t) }

@@ -116,6 +116,7 @@ func (c *Contact) silent(node string) bool {
 	return c.seen.quiet(node, now) || ownership.Suspected(c.seen.witnesses(node, now))
 }
 
+// quiet tells whether the node's guard has been silent for a while.
 func (s *seen) quiet(node string, now time.Time) bool {
 	return s.guards[node] && s.sight.Lapsed(node, now) >= worthAsking
 }
