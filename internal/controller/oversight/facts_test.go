@@ -1,6 +1,8 @@
 package oversight
 
 import (
+	"os"
+	"regexp"
 	"testing"
 	"time"
 
@@ -43,6 +45,22 @@ func TestWhatANodeProves(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestTheDocumentedPowerRecordIsOne(t *testing.T) {
+	for _, file := range []string{"docs/ownership.md", "api/v1alpha1/power.go"} {
+		text, err := os.ReadFile("../../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(`kubectl annotate node NODE berth.dev/powered-off='(.*)'`).FindSubmatch(text)
+		if found == nil {
+			t.Fatalf("%s has no example", file)
+		}
+		if r, err := v1alpha1.ParsePowerRecord(string(found[1])); err != nil || r.Since.Year() != 2026 {
+			t.Errorf("%s: %+v, %v", file, r, err)
+		}
 	}
 }
 
