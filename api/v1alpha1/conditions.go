@@ -94,3 +94,11 @@ const (
 	// ReasonNodeReturned: the Node is back.
 	ReasonNodeReturned = "NodeReturned"
 )
+
+// ConditionWaiting is True on a Volume with replicas while its next step waits: a failover for its
+// proof or for a person, a pod for a free slot. The reason is one of internal/ownership, and the
+// message says what to do. It is False once nothing waits any more.
+const ConditionWaiting = "Waiting"
+
+// ReasonNothingWaits is the reason of Waiting once nothing waits any more.
+const ReasonNothingWaits = "NothingWaits"

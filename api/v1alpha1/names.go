@@ -56,6 +56,13 @@ const (
 	// CapacityLabelValue of the node's name.
 	CapacityLabel = "agent.berth.dev/node"
 
+	// VolumeLabelPrefix begins the key of the Node label that moves: the name of a Volume with
+	// PlacementVolume follows, and the value is VolumeLabelValue. Its PersistentVolume has an affinity to
+	// that label. Controllers set it on the Nodes from which the volume can be used. Kubernetes keeps
+	// kubelets from setting labels of this domain (NodeRestriction).
+	VolumeLabelPrefix = "berth.node-restriction.kubernetes.io/"
+	VolumeLabelValue  = "true"
+
 	// replicaLabelPrefix begins the label keys that name the nodes of a Volume.
 	replicaLabelPrefix = "replica.berth.dev/"
 )

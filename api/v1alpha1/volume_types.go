@@ -24,6 +24,8 @@ import (
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.claimRef.namespace`
 // +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.spec.claimRef.name`
 // +kubebuilder:printcolumn:name="Primary",type=string,priority=1,JSONPath=`.status.ownership.primary.node`
+// +kubebuilder:printcolumn:name="Phase",type=string,priority=1,JSONPath=`.status.ownership.primary.phase`
+// +kubebuilder:printcolumn:name="Waiting",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Waiting")].message`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.replicas[0].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^(pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|vol-[a-z2-7]{32})$')",message="metadata.name must be pvc-<uid>, or vol- and 32 characters of base32"

@@ -1,10 +1,13 @@
 package controller
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 )
@@ -23,7 +26,8 @@ func cutLabelledNode(obj any) (any, error) {
 	return cut, err
 }
 
-// cutNode keeps the name, the Ready condition, and the cordon and taints that keep pods away.
+// cutNode keeps the name, the Ready condition, the cordon and taints that keep pods away, the word of a
+// power system, and the labels of volumes.
 func cutNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -31,6 +35,14 @@ func cutNode(obj any) (any, error) {
 	}
 	cut := &corev1.Node{ObjectMeta: identity(node)}
 	cut.Spec.Unschedulable, cut.Spec.Taints = node.Spec.Unschedulable, node.Spec.Taints
+	if off, ok := node.Annotations[v1alpha1.PoweredOffAnnotation]; ok {
+		metav1.SetMetaDataAnnotation(&cut.ObjectMeta, v1alpha1.PoweredOffAnnotation, off)
+	}
+	for key, value := range node.Labels {
+		if strings.HasPrefix(key, v1alpha1.VolumeLabelPrefix) {
+			metav1.SetMetaDataLabel(&cut.ObjectMeta, key, value)
+		}
+	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			cut.Status.Conditions = []corev1.NodeCondition{{Type: condition.Type, Status: condition.Status}}
@@ -86,7 +98,8 @@ func cutClaim(obj any) (any, error) {
 }
 
 // cutPod keeps the driver's inline volumes and the state of the pod. Of a pod that has no
-// node yet it also keeps the claims, for the extender.
+// node yet it also keeps the claims, for the extender; and of all pods if the driver's volumes have
+// epochs, whose oversight must know which pods use them.
 func cutPod(d driver.Driver) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		pod, ok := obj.(*corev1.Pod)
@@ -95,17 +108,17 @@ func cutPod(d driver.Driver) toolscache.TransformFunc {
 		}
 		cut := &corev1.Pod{ObjectMeta: identity(pod)}
 		cut.Spec.NodeName, cut.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
-		inline := false
+		stated := false
 		for i := range pod.Spec.Volumes {
 			v := &pod.Spec.Volumes[i]
 			ours := d.Describes(v)
 			claim := v.PersistentVolumeClaim != nil || v.Ephemeral != nil
-			if ours || claim && pod.Spec.NodeName == "" {
+			if ours || claim && (pod.Spec.NodeName == "" || d.Epochs) {
 				cut.Spec.Volumes = append(cut.Spec.Volumes, *v)
 			}
-			inline = inline || ours
+			stated = stated || ours || claim && d.Epochs
 		}
-		if inline {
+		if stated {
 			cut.Status.InitContainerStatuses = states(pod.Status.InitContainerStatuses)
 			cut.Status.ContainerStatuses = states(pod.Status.ContainerStatuses)
 		}
@@ -116,7 +129,7 @@ func cutPod(d driver.Driver) toolscache.TransformFunc {
 func states(of []corev1.ContainerStatus) []corev1.ContainerStatus {
 	cut := make([]corev1.ContainerStatus, 0, len(of))
 	for i := range of {
-		cut = append(cut, corev1.ContainerStatus{State: of[i].State})
+		cut = append(cut, corev1.ContainerStatus{State: of[i].State, RestartCount: of[i].RestartCount})
 	}
 	return cut
 }

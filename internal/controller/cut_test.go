@@ -72,6 +72,23 @@ func TestAPodKeepsItsClaimsUntilItHasItsNode(t *testing.T) {
 	}
 }
 
+func TestAPodOfADriverWithEpochsKeepsItsClaimsAndWhatHasBegun(t *testing.T) {
+	d := driver.Local()
+	d.Epochs = true
+	p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n", Volumes: []corev1.Volume{
+		{Name: "none", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "claim", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}},
+	}}}
+	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "c", Image: "i", RestartCount: 2}}
+	got := cut(t, cutPod(d), p)
+	if len(got.Spec.Volumes) != 1 || got.Spec.Volumes[0].Name != "claim" {
+		t.Errorf("volumes %+v", got.Spec.Volumes)
+	}
+	if s := got.Status.InitContainerStatuses; len(s) != 1 || s[0].RestartCount != 2 || s[0].Image != "" {
+		t.Errorf("status %+v", s)
+	}
+}
+
 func TestAPersistentVolumeOfOthersKeepsOnlyWhoseItIs(t *testing.T) {
 	pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{StorageClassName: "x", PersistentVolumeSource: corev1.PersistentVolumeSource{
 		CSI: &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.LocalDriverName, VolumeHandle: "h", FSType: "ext4"},
@@ -111,11 +128,14 @@ func TestANodeKeepsItsLabelsForTheExtender(t *testing.T) {
 	}
 }
 
-func TestANodeKeepsWhetherPodsMayRunThere(t *testing.T) {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}}}
+func TestANodeKeepsWhetherPodsMayRunThereAndWhatItSaysOfVolumes(t *testing.T) {
+	moves := v1alpha1.VolumeLabelPrefix + "pvc-1"
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b", moves: "true"},
+		Annotations: map[string]string{"long": "story", v1alpha1.PoweredOffAnnotation: "{}"}}}
 	n.Spec = corev1.NodeSpec{PodCIDR: "10.0.0.0/24", Unschedulable: true, Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeDiskPressure}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "long"}}
-	want := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Unschedulable: true, Taints: n.Spec.Taints}}
+	want := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{moves: "true"}, Annotations: map[string]string{v1alpha1.PoweredOffAnnotation: "{}"}},
+		Spec: corev1.NodeSpec{Unschedulable: true, Taints: n.Spec.Taints}}
 	want.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	if diff := cmp.Diff(want, cut(t, cutNode, n)); diff != "" {
 		t.Error(diff)

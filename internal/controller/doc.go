@@ -4,7 +4,8 @@
 // # Who may run at once
 //
 // Any number of processes may run. The reconcilers run in one of them, chosen by
-// leader election. The CSI services run in all: each serves the sidecars of its
+// leader election. The oversight of volumes with replicas runs in all (see the package
+// oversight). The CSI services run in all: each serves the sidecars of its
 // own pod over a socket, and the sidecars elect among themselves which of them
 // makes calls. The services need no second election here. Two sidecars that both
 // believe that they lead do no harm:

@@ -23,9 +23,11 @@ import (
 	"berth.dev/berth/internal/controller/heartbeat"
 	"berth.dev/berth/internal/controller/nodegone"
 	"berth.dev/berth/internal/controller/notices"
+	"berth.dev/berth/internal/controller/oversight"
 	"berth.dev/berth/internal/controller/upkeep"
 	"berth.dev/berth/internal/csi"
 	"berth.dev/berth/internal/driver"
+	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/usecase/snapshots"
 	"berth.dev/berth/internal/usecase/volumes"
@@ -64,6 +66,10 @@ type Options struct {
 	Version string
 	Log     logr.Logger
 	Clock   Clock
+	// Peers, Witnesses and Places are what the oversight of volumes with epochs asks; see there.
+	Peers     oversight.Peers
+	Witnesses oversight.Witnesses
+	Places    oversight.Places
 	// OrphanDelay replaces the constant of that name, if it is set.
 	OrphanDelay time.Duration
 	// Wrap, if set, is put around the client that writes. For tests.
@@ -114,7 +120,7 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	}
 	from.Volumes = schedule.After(from.Volumes, watchers.Handler())
 	from.Clock, from.Log = o.Clock, o.Log.WithName("ledger")
-	if err := addReconcilers(m, o, beats); err != nil {
+	if err := errors.Join(addReconcilers(m, o, beats), addOversight(m, o)); err != nil {
 		return nil, err
 	}
 	if o.Extender.Listener != nil {
@@ -213,6 +219,36 @@ func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) erro
 		(&nodegone.Reconciler{Driver: o.Driver, Client: m.GetClient(), Live: live, Clock: o.Clock, Instance: name}).SetupWithManager(m),
 		(&notices.Notices{Client: c, Clock: o.Clock, Instance: name}).SetupWithManager(m),
 	)
+}
+
+// addOversight adds the oversight of volumes with epochs, if the driver has any. It runs in every process.
+func addOversight(m ctrl.Manager, o Options) error {
+	if !o.Driver.Epochs {
+		return nil
+	}
+	leases, err := client.NewWithWatch(m.GetConfig(), client.Options{HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("making a client for leases: %w", err)
+	}
+	r := &oversight.Reconciler{
+		Client: o.Driver.View(m.GetClient()), Live: o.Driver.Live(m.GetAPIReader()),
+		Contact: &oversight.Contact{Leases: leases, Namespace: o.Namespace, Clock: o.Clock, Log: o.Log.WithName("contact")},
+		Peers:   o.Peers, Witnesses: o.Witnesses, Places: o.Places,
+		Leads: closed(m.Elected()), Clock: o.Clock, Rules: ownership.OverseeRules, Instance: name,
+	}
+	return r.SetupWithManager(m, o.Clock)
+}
+
+// closed tells whether a channel is closed by now.
+func closed(c <-chan struct{}) func() bool {
+	return func() bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
 }
 
 // everywhere is a part that runs whether or not this process leads.

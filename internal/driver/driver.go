@@ -23,6 +23,9 @@ type Driver struct {
 	Inline bool
 	// Capacity says whether the room for new volumes differs between nodes, and is published.
 	Capacity bool
+	// Epochs says whether its volumes may have several replicas, and so a record of ownership that
+	// each controller oversees.
+	Epochs bool
 }
 
 // Local is the driver of volumes that live on a node's own disks.

@@ -1,0 +1,119 @@
+package oversight
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ownership"
+)
+
+// proofsOf are what a Node says about itself: an administrator's taint, and the record of a power system.
+// A Node that does not exist says nothing.
+func proofsOf(n *corev1.Node) (proofs []ownership.Proof) {
+	if n == nil {
+		return nil
+	}
+	if outOfService(n) {
+		proofs = append(proofs, ownership.Proof{Kind: ownership.OutOfService, Node: n.Name})
+	}
+	power, err := v1alpha1.ParsePowerRecord(n.Annotations[v1alpha1.PoweredOffAnnotation])
+	if err == nil && power.Machine == n.Status.NodeInfo.SystemUUID {
+		proofs = append(proofs, ownership.Proof{Kind: ownership.PowerOff, Node: n.Name, Boot: power.Boot})
+	}
+	return proofs
+}
+
+// outOfService tells whether the Node has the taint, with any effect, as Kubernetes takes it.
+func outOfService(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+}
+
+// speaks tells whether a cached Node has anything that could be a proof. It decides whether the Node is
+// worth reading, and nothing else.
+func speaks(n *corev1.Node) bool {
+	return outOfService(n) || n.Annotations[v1alpha1.PoweredOffAnnotation] != ""
+}
+
+// uses tells whether a pod uses the claim, by a reference in its spec.
+func uses(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			return v.PersistentVolumeClaim.ClaimName == claim.Name
+		case v.Ephemeral != nil: // a claim of that name that the pod does not own is not used
+			return pod.Name+"-"+v.Name == claim.Name && owned(claim, pod)
+		}
+		return false
+	})
+}
+
+func owned(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) bool {
+	for _, o := range claim.OwnerReferences {
+		if o.UID == pod.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// wanted are the nodes with a pod that has not ended, in order. A pod that is being deleted still has its
+// mount.
+func wanted(pods []corev1.Pod) (nodes []string) {
+	for i := range pods {
+		if p := &pods[i]; p.Spec.NodeName != "" && !ended(p) {
+			nodes = append(nodes, p.Spec.NodeName)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+func ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// begun tells whether a container of the pod has ever run. Then the pod has a mount, of the epoch that its
+// node owned at that time.
+func begun(p *corev1.Pod) bool {
+	if p.Status.Phase == corev1.PodRunning {
+		return true
+	}
+	return slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.RestartCount > 0
+	})
+}
+
+// leftBehind are the pods that end because the writer on their node was fenced. The pods are older than
+// the record. away tells whether a node is out of service or looks lost now, so that its kubelet ends no
+// pod.
+//
+//	node of the pod                 the node is away     the node is there
+//	fenced, by this record          ends                 ends if it had begun: its mount is dead
+//	not the owner of a later epoch  ends if it had begun or is being deleted
+//	                                                     ends if it had begun and is not being deleted
+//	the owner                       stays                stays
+//
+// A pod that had not begun on a node that is there may get the next epoch. One that is being deleted there
+// is ended by its kubelet. While no node owns an epoch and none was fenced, nothing is ended: the last
+// owner has let go by itself.
+func leftBehind(v *ownership.Volume, pods []corev1.Pod, away func(node string) bool) (end []*corev1.Pod) {
+	for i := range pods {
+		p := &pods[i]
+		node := p.Spec.NodeName
+		if node == "" || ended(p) {
+			continue
+		}
+		gone, deleted := away(node), p.DeletionTimestamp != nil
+		fenced := v.Primary.Phase == ownership.Fenced && v.Primary.Node == node
+		surpassed := v.Primary.Phase.Open() && v.Primary.Node != node
+		switch {
+		case fenced && gone,
+			(fenced || surpassed) && begun(p) && (gone || !deleted),
+			surpassed && gone && deleted:
+			end = append(end, p)
+		}
+	}
+	return end
+}

@@ -1,0 +1,192 @@
+package oversight
+
+import (
+	"os"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ownership"
+)
+
+func TestWhatANodeProves(t *testing.T) {
+	off := ownership.Proof{Kind: ownership.PowerOff, Node: "n1", Boot: boot}
+	declared := ownership.Proof{Kind: ownership.OutOfService, Node: "n1"}
+	says := func(value string) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.PoweredOffAnnotation, value)
+		}
+	}
+	for name, test := range map[string]struct {
+		node *corev1.Node
+		want []ownership.Proof
+	}{
+		"a Node that does not exist":                 {},
+		"a Node that says nothing":                   {node: node("n1")},
+		"a taint":                                    {node: node("n1", tainted), want: []ownership.Proof{declared}},
+		"another taint":                              {node: node("n1", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable}} })},
+		"a power record":                             {node: node("n1", switchedOff("machine-of-n1", boot)), want: []ownership.Proof{off}},
+		"a taint and a power record":                 {node: node("n1", tainted, switchedOff("machine-of-n1", boot)), want: []ownership.Proof{declared, off}},
+		"a power record about another machine":       {node: node("n1", switchedOff("machine-of-n2", boot))},
+		"a power record of a machine without a name": {node: node("n1", switchedOff("", boot), func(n *corev1.Node) { n.Status.NodeInfo.SystemUUID = "" })},
+		"a power record without a boot":              {node: node("n1", switchedOff("machine-of-n1", ""))},
+		"a power record without a time":              {node: node("n1", says(`{"machine":"machine-of-n1","boot":"boot-1"}`))},
+		"a power record with more than is known":     {node: node("n1", says(`{"machine":"machine-of-n1","boot":"boot-1","since":"2026-01-01T00:00:00Z","maybe":true}`))},
+		"two power records":                          {node: node("n1", says(`{"machine":"machine-of-n1","boot":"boot-1","since":"2026-01-01T00:00:00Z"}{}`))},
+		"a power record that is none":                {node: node("n1", says("yes"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, proofsOf(test.node)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheDocumentedPowerRecordIsOne(t *testing.T) {
+	for _, file := range []string{"docs/ownership.md", "api/v1alpha1/power.go"} {
+		text, err := os.ReadFile("../../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(`kubectl annotate node NODE berth.dev/powered-off='(.*)'`).FindSubmatch(text)
+		if found == nil {
+			t.Fatalf("%s has no example", file)
+		}
+		if r, err := v1alpha1.ParsePowerRecord(string(found[1])); err != nil || r.Since.Year() != 2026 {
+			t.Errorf("%s: %+v, %v", file, r, err)
+		}
+	}
+}
+
+func TestWhichPodsUseAClaim(t *testing.T) {
+	ephemeral := func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
+	}
+	own := claim()
+	own.Name = "p-d"
+	own.OwnerReferences = []metav1.OwnerReference{{UID: "uid-of-p"}}
+	stranger := own.DeepCopy()
+	stranger.OwnerReferences[0].UID = "another"
+	for name, test := range map[string]struct {
+		pod   *corev1.Pod
+		claim *corev1.PersistentVolumeClaim
+		want  bool
+	}{
+		"its claim":                     {pod("p", "n1"), claim(), true},
+		"another claim":                 {pod("p", "n1"), own, false},
+		"its own claim":                 {pod("p", "n1", ephemeral), own, true},
+		"a claim of that name, not its": {pod("p", "n1", ephemeral), stranger, false},
+		"a pod without volumes":         {pod("p", "n1", func(p *corev1.Pod) { p.Spec.Volumes = nil }), claim(), false},
+		"a volume that is no claim":     {pod("p", "n1", func(p *corev1.Pod) { p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{} }), claim(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := uses(test.pod, test.claim); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestANodeIsWantedWhileAPodThereHasNotEnded(t *testing.T) {
+	phase := func(ph corev1.PodPhase) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Status.Phase = ph } }
+	got := wanted([]corev1.Pod{
+		*pod("a", "n3"), *pod("b", "n1", pending), *pod("c", "n3"), *pod("d", "", pending),
+		*pod("e", "n2", phase(corev1.PodSucceeded)), *pod("f", "n4", phase(corev1.PodFailed)), *pod("g", "n5", leaving),
+	})
+	if diff := cmp.Diff([]string{"n1", "n3", "n5"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhichPodsAFenceLeavesBehind(t *testing.T) {
+	const here, gone = false, true
+	started := func(p *corev1.Pod) {
+		pending(p)
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	}
+	restarted := func(p *corev1.Pod) {
+		pending(p)
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
+	}
+	over := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+	for name, test := range map[string]struct {
+		phase ownership.Phase
+		pod   *corev1.Pod
+		away  bool
+		ends  bool
+	}{
+		"fenced, away: one that ran":                      {ownership.Fenced, pod("p", "n1"), gone, true},
+		"fenced, away: one that waits":                    {ownership.Fenced, pod("p", "n1", pending), gone, true},
+		"fenced, away: one that is deleted":               {ownership.Fenced, pod("p", "n1", leaving), gone, true},
+		"fenced, away: one that is over":                  {ownership.Fenced, pod("p", "n1", over), gone, false},
+		"fenced, back: one with a dead mount":             {ownership.Fenced, pod("p", "n1"), here, true},
+		"fenced, back: one whose init container runs":     {ownership.Fenced, pod("p", "n1", started), here, true},
+		"fenced, back: one whose init container ran":      {ownership.Fenced, pod("p", "n1", restarted), here, true},
+		"fenced, back: one that waits for the next epoch": {ownership.Fenced, pod("p", "n1", pending), here, false},
+		"fenced, back: one that its kubelet ends":         {ownership.Fenced, pod("p", "n1", leaving), here, false},
+		"fenced: one on another node":                     {ownership.Fenced, pod("p", "n2"), gone, false},
+		"fenced: one without a node":                      {ownership.Fenced, pod("p", "", pending), gone, false},
+		"owned: one of the owner":                         {ownership.Active, pod("p", "n1"), here, false},
+		"owned: one of the owner, which is away":          {ownership.Active, pod("p", "n1"), gone, false},
+		"owned: one of the owner that is deleted":         {ownership.Active, pod("p", "n1", leaving), gone, false},
+		"owned: one with a dead mount elsewhere":          {ownership.Active, pod("p", "n2"), here, true},
+		"owned: one with a dead mount elsewhere, away":    {ownership.Preparing, pod("p", "n2"), gone, true},
+		"owned: one elsewhere that its kubelet ends":      {ownership.Active, pod("p", "n2", leaving), here, false},
+		"owned: one elsewhere that no kubelet ends":       {ownership.Active, pod("p", "n2", leaving), gone, true},
+		"owned: one elsewhere that waits":                 {ownership.Active, pod("p", "n2", pending), gone, false},
+		"released: one that ran, as its node still says":  {ownership.Released, pod("p", "n1"), gone, false},
+		"released: one elsewhere":                         {ownership.Released, pod("p", "n2"), gone, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := copies(phase(test.phase))
+			got := leftBehind(v, []corev1.Pod{*test.pod}, func(string) bool { return test.away })
+			if len(got) > 0 != test.ends {
+				t.Errorf("it ends: %v", len(got) > 0)
+			}
+		})
+	}
+}
+
+func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
+	at := time.Unix(1000, 0)
+	wait, nothing := ownership.Action{Verb: ownership.Wait}, ownership.Action{}
+	for name, test := range map[string]struct {
+		question question
+		action   ownership.Action
+		want     time.Duration
+	}{
+		"nothing is due": {action: nothing},
+		"it waits":       {action: wait, want: later},
+		"it waits, and the controller has just begun": {question: question{facts: ownership.ControllerFacts{Watching: 1}}, action: wait, want: soon},
+		"its primary is silent":                       {question: question{silent: true}, action: nothing, want: soon},
+		"its primary has been silent for long":        {question: question{silent: true, facts: ownership.ControllerFacts{SuspectFor: time.Hour}}, action: wait, want: later},
+		"its attachments expire in a minute": {
+			question: question{facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released), func(v *ownership.Volume) { v.ExpireAt = at.Add(time.Minute) })}},
+			action:   nothing, want: time.Minute,
+		},
+		"a replica's node is lost for a minute": {
+			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n2", Lost: true, LostFor: time.Minute}, {Name: "n9", Lost: true}}}},
+			action:   nothing, want: ownership.RebuildDelay - time.Minute,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := test.question
+			q.facts.Now = at
+			if q.facts.Record == nil {
+				q.facts.Record = copies()
+			}
+			if q.facts.Watching == 0 {
+				q.facts.Watching = time.Hour
+			}
+			if got := next(&q, &test.action); got != test.want {
+				t.Errorf("in %s, want %s", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,291 @@
+package oversight
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/upkeep"
+	"berth.dev/berth/internal/driver"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/record"
+)
+
+// answering is how long a question waits for the replicas' answers.
+const answering = 2 * time.Second
+
+// question is what one question has found.
+type question struct {
+	// volume is the object that was read, with its version.
+	volume *v1alpha1.Volume
+	facts  ownership.ControllerFacts
+	// pods use the volume; they were listed before the record was read.
+	pods []corev1.Pod
+	// claim that the volume is bound to, nil if there is none.
+	claim *corev1.ObjectReference
+	// away has the nodes whose kubelet ends no pod: they are out of service or look lost.
+	away map[string]bool
+	// silent: the primary is suspected, or its guard is silent.
+	silent bool
+}
+
+// gather asks about a volume, in the order that the package's documentation gives. The error is one of
+// the record's types where there is no record. live asks the API server which pods want the volume.
+func (r *Reconciler) gather(ctx context.Context, name string, live bool) (*question, error) {
+	q := &question{away: map[string]bool{}}
+	if err := r.users(ctx, q, name); err != nil {
+		return nil, err
+	}
+	q.volume = &v1alpha1.Volume{}
+	err := r.read(ctx, types.NamespacedName{Name: name}, q.volume)
+	v, err := record.Read(name, q.volume, err)
+	if err != nil {
+		return nil, err
+	}
+	q.facts.Record = v
+	if v.Kind.Traits().Attaches {
+		if q.facts.Wanted, err = r.wanted(ctx, q, live); err != nil {
+			return nil, err
+		}
+	}
+	q.facts.Peers = r.ask(ctx, name, v)
+	s, err := r.inquire(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return q, r.survey(ctx, q, s)
+}
+
+// read asks the API server. A read that it does not answer ends the contact: what happened meanwhile is
+// not known.
+func (r *Reconciler) read(ctx context.Context, key client.ObjectKey, o client.Object) error {
+	return r.heed(ctx, r.Live.Get(ctx, key, o))
+}
+
+// heed ends the contact if the API server did not answer.
+func (r *Reconciler) heed(ctx context.Context, err error) error {
+	if err != nil && !answered(err) && ctx.Err() == nil {
+		r.Contact.Break()
+	}
+	return err
+}
+
+// answered tells whether the API server itself answered: it is there, and says no.
+func answered(err error) bool {
+	if errors.Is(err, driver.ErrForeign) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= 400 && code < 500 && !apierrors.IsTooManyRequests(err)
+}
+
+// users finds the claim of the volume and the pods that use it, in the cache.
+func (r *Reconciler) users(ctx context.Context, q *question, name string) error {
+	var pvs corev1.PersistentVolumeList
+	if err := r.Client.List(ctx, &pvs, client.MatchingFields{upkeep.HandleIndex: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing PersistentVolumes: %w", err)
+	}
+	for i := range pvs.Items {
+		if q.claim = pvs.Items[i].Spec.ClaimRef; q.claim != nil {
+			break
+		}
+	}
+	claim, err := claimOf(q, func(key client.ObjectKey, o client.Object) error { return r.Client.Get(ctx, key, o) })
+	if claim == nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(claim.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	q.pods = using(pods.Items, claim)
+	return nil
+}
+
+// claimNow is the very claim that the volume is bound to, nil if the API server does not have it.
+func (r *Reconciler) claimNow(ctx context.Context, q *question) (*corev1.PersistentVolumeClaim, error) {
+	return claimOf(q, func(key client.ObjectKey, o client.Object) error { return r.read(ctx, key, o) })
+}
+
+// claimOf is the same as one reader has it.
+func claimOf(q *question, read func(client.ObjectKey, client.Object) error) (*corev1.PersistentVolumeClaim, error) {
+	if q.claim == nil {
+		return nil, nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	err := read(types.NamespacedName{Namespace: q.claim.Namespace, Name: q.claim.Name}, claim)
+	if apierrors.IsNotFound(err) || err == nil && claim.UID != q.claim.UID {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading claim %s/%s: %w", q.claim.Namespace, q.claim.Name, err)
+	}
+	return claim, nil
+}
+
+func using(pods []corev1.Pod, claim *corev1.PersistentVolumeClaim) (users []corev1.Pod) {
+	for i := range pods {
+		if uses(&pods[i], claim) {
+			users = append(users, pods[i])
+		}
+	}
+	return users
+}
+
+// wanted are the nodes with a pod that wants the volume.
+func (r *Reconciler) wanted(ctx context.Context, q *question, live bool) ([]string, error) {
+	if !live || q.claim == nil {
+		return wanted(q.pods), nil
+	}
+	claim, err := r.claimNow(ctx, q)
+	if claim == nil {
+		return nil, err
+	}
+	var pods corev1.PodList
+	if err := r.heed(ctx, r.Live.List(ctx, &pods, client.InNamespace(claim.Namespace))); err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	return wanted(using(pods.Items, claim)), nil
+}
+
+// ask asks the nodes with a replica. Without Peers no node answers.
+func (r *Reconciler) ask(ctx context.Context, name string, v *ownership.Volume) []ownership.Peer {
+	if r.Peers == nil {
+		return nil
+	}
+	nodes := []string{v.Primary.Node}
+	for i := range v.Replicas {
+		nodes = append(nodes, v.Replicas[i].Node)
+	}
+	slices.Sort(nodes)
+	ctx, cancel := context.WithTimeout(ctx, answering)
+	defer cancel()
+	return r.Peers.Ask(ctx, name, slices.DeleteFunc(slices.Compact(nodes), func(n string) bool { return n == "" }))
+}
+
+// inquire reads what may prove that the primary is stopped, if there is a reason to: a proof that is not
+// looked for is none.
+func (r *Reconciler) inquire(ctx context.Context, q *question) (suspect, error) {
+	v := q.facts.Record
+	s := suspect{node: v.Primary.Node}
+	if !v.Primary.Phase.Open() || s.node == "" {
+		return suspect{}, nil
+	}
+	cached := &corev1.Node{}
+	err := r.Client.Get(ctx, types.NamespacedName{Name: s.node}, cached)
+	if client.IgnoreNotFound(err) != nil {
+		return s, fmt.Errorf("reading node %s: %w", s.node, err)
+	}
+	q.silent = r.Contact.silent(s.node) || ownership.Suspected(r.say(ctx, s.node))
+	if err == nil && !speaks(cached) && !q.silent {
+		return s, nil
+	}
+	node := &corev1.Node{}
+	switch err := r.read(ctx, types.NamespacedName{Name: s.node}, node); {
+	case err == nil:
+		q.facts.Proofs = proofsOf(node)
+	case !apierrors.IsNotFound(err):
+		return s, fmt.Errorf("reading node %s: %w", s.node, err)
+	}
+	r.leases(ctx, &s)
+	return s, nil
+}
+
+// leases reads the Leases of the suspect's guard and kubelet. One that cannot be read proves nothing, and
+// does not stand in the way of other proofs.
+func (r *Reconciler) leases(ctx context.Context, s *suspect) {
+	guard, kubelet := &coordinationv1.Lease{}, &coordinationv1.Lease{}
+	err := r.read(ctx, types.NamespacedName{Namespace: r.Contact.Namespace, Name: v1alpha1.GuardLeasePrefix + s.node}, guard)
+	if client.IgnoreNotFound(err) != nil {
+		log.FromContext(ctx).Info("cannot read the lease of a guard, which then proves nothing", "node", s.node, "reason", err.Error())
+	}
+	s.lease = guard.ResourceVersion
+	err = r.read(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: s.node}, kubelet)
+	if client.IgnoreNotFound(err) != nil {
+		log.FromContext(ctx).Info("cannot read the lease of a kubelet, which then counts as alive", "node", s.node, "reason", err.Error())
+		return
+	}
+	s.kubelet, s.kubeletRead = renewal(kubelet), true
+}
+
+// say is what witnesses other than the node's own leases say about it now.
+func (r *Reconciler) say(ctx context.Context, node string) []ownership.Witness {
+	if r.Witnesses == nil {
+		return nil
+	}
+	return r.Witnesses.Witnesses(ctx, node)
+}
+
+// survey fills in what is known of the nodes at this moment, which is after the record was read.
+func (r *Reconciler) survey(ctx context.Context, q *question, s suspect) error {
+	var storage v1alpha1.StorageNodeList
+	if err := r.Client.List(ctx, &storage, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing storage nodes: %w", err)
+	}
+	said := map[string][]ownership.Witness{}
+	for i := range storage.Items {
+		said[storage.Items[i].Name] = r.say(ctx, storage.Items[i].Name)
+	}
+	f := &q.facts
+	if s.node != "" {
+		said[s.node] = r.say(ctx, s.node) // it counts itself, whether or not it still is a storage node
+	}
+	seen := r.Contact.look(s, said)
+	f.Now, f.Watching = r.Clock.Now(), seen.watching
+	f.Witnesses = append(seen.votes, said[s.node]...)
+	if seen.leases != nil {
+		if proof, proved := ownership.ContractProves(seen.leases); proved {
+			f.Proofs = append(f.Proofs, proof)
+		}
+	}
+	f.SuspectFor = seen.lost[f.Record.Primary.Node]
+	for i := range storage.Items {
+		name := storage.Items[i].Name
+		m := ownership.Machine{Name: name}
+		m.LostFor, m.Lost = seen.lost[name]
+		if r.Places != nil {
+			p := r.Places.Place(q.volume, name)
+			m.Fits, m.Slots, m.GiveWay = p.Fits, p.Slots, p.GiveWay
+		}
+		f.Nodes = append(f.Nodes, m)
+	}
+	slices.SortFunc(f.Nodes, func(a, b ownership.Machine) int { return cmp.Compare(a.Name, b.Name) })
+	for node := range seen.lost {
+		q.away[node] = true
+	}
+	return r.closed(ctx, q)
+}
+
+// closed adds the nodes of pods that an administrator has declared out of service, as the cache shows
+// them. This decides only whether a pod that has not begun waits for its kubelet.
+func (r *Reconciler) closed(ctx context.Context, q *question) error {
+	for i := range q.pods {
+		node := &corev1.Node{}
+		name := q.pods[i].Spec.NodeName
+		if name == "" || q.away[name] {
+			continue
+		}
+		switch err := r.Client.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy); {
+		case err == nil:
+			q.away[name] = outOfService(node)
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("reading node %s: %w", name, err)
+		}
+	}
+	return nil
+}

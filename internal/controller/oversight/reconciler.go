@@ -1,0 +1,194 @@
+package oversight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/record"
+)
+
+// Peers asks nodes about their copies of a volume. A node that does not answer in time is not among the
+// answers: silence is no answer.
+type Peers interface {
+	Ask(ctx context.Context, volume string, nodes []string) []ownership.Peer
+}
+
+// Witnesses tells who can reach a node now, and who cannot. It answers from what it knows, at once.
+type Witnesses interface {
+	Witnesses(ctx context.Context, suspect string) []ownership.Witness
+}
+
+// Places tells about nodes as places for replicas of a volume. It answers from what it knows, at once.
+type Places interface {
+	Place(v *v1alpha1.Volume, node string) Place
+}
+
+// Place is a node as a place for a replica: see ownership.Machine.
+type Place struct {
+	Fits    bool
+	Slots   int
+	GiveWay bool
+}
+
+// Reconciler carries out the rules, volume by volume.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Live reads from the API server. It never has a cache.
+	Live    client.Reader
+	Contact *Contact
+	// Peers, Witnesses and Places may be nil: then no node answers, the nodes' own Leases are the only
+	// witnesses, and no node is a place for a replica.
+	Peers     Peers
+	Witnesses Witnesses
+	Places    Places
+	// Leads tells whether this process is the one that writes conditions. All of them decide.
+	Leads func() bool
+	Clock clock.PassiveClock
+	// Rules are ownership.OverseeRules.
+	Rules ownership.Chain[ownership.ControllerFacts]
+	// Instance is the name of this process, for events.
+	Instance string
+}
+
+// steps bounds the actions of one call: a volume that needs more of them is looked at again.
+const steps = 8
+
+// Reconcile takes all steps that can be taken now about a volume. A volume with one copy costs no request:
+// the cached object says so, and its kind cannot change.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	cached := &v1alpha1.Volume{}
+	if err := r.Client.Get(ctx, request.NamespacedName, cached, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !recorded(cached) {
+		return ctrl.Result{}, nil
+	}
+	for range steps {
+		acted, again, err := r.step(ctx, request.Name)
+		if err != nil {
+			return ctrl.Result{}, fmt.Errorf("overseeing volume %s: %w", request.Name, err)
+		}
+		if !acted {
+			return ctrl.Result{RequeueAfter: again}, nil
+		}
+	}
+	return ctrl.Result{RequeueAfter: time.Second}, nil
+}
+
+// recorded tells whether a Volume is of a kind that has a record of ownership.
+func recorded(v *v1alpha1.Volume) bool {
+	var one *record.OneCopyError
+	_, err := record.From(v)
+	return !errors.As(err, &one)
+}
+
+// step asks one question and carries its answer out. acted says that the volume must be asked about again
+// at once, because the record has changed, or because another process was faster.
+func (r *Reconciler) step(ctx context.Context, name string) (acted bool, again time.Duration, err error) {
+	q, a, err := r.decide(ctx, name)
+	var absent *record.AbsentError
+	var one *record.OneCopyError
+	switch {
+	case errors.As(err, &absent), errors.As(err, &one):
+		return false, 0, nil // nothing was decided yet, or nothing is there to decide
+	case err != nil:
+		return false, 0, err
+	}
+	labelled, ended := r.steer(ctx, q, &a), r.endPods(ctx, q)
+	switch a.Verb {
+	case ownership.Record:
+		if labelled != nil && removes(q.facts.Record, &a) {
+			return false, 0, labelled // the scheduler must not choose a node whose replica goes
+		}
+		err = r.write(ctx, q, &a)
+	case ownership.Nothing, ownership.Wait:
+		again, err = next(q, &a), r.show(ctx, q, &a)
+	default:
+		err = fmt.Errorf("the rules ask a controller to %v, which only a node can", a.Verb)
+	}
+	return a.Verb == ownership.Record, again, errors.Join(labelled, ended, err)
+}
+
+// decide asks the rules. What the cache does not show proves no absence: before an attachment is taken
+// away, the API server is asked which pods want it, and the rules are asked again.
+func (r *Reconciler) decide(ctx context.Context, name string) (*question, ownership.Action, error) {
+	q, err := r.gather(ctx, name, false)
+	if err != nil {
+		return nil, ownership.Action{}, err
+	}
+	a := r.Rules.Decide(&q.facts)
+	if !takesAway(q.facts.Record, &a) {
+		return q, a, nil
+	}
+	if q, err = r.gather(ctx, name, true); err != nil {
+		return nil, ownership.Action{}, err
+	}
+	return q, r.Rules.Decide(&q.facts), nil
+}
+
+// takesAway tells whether an attachment goes because no pod seems to want it.
+func takesAway(v *ownership.Volume, a *ownership.Action) bool {
+	return v.Kind.Traits().Attaches && !v.Deleting && removes(v, a)
+}
+
+// removes tells whether the removal of a replica is about to be recorded.
+func removes(v *ownership.Volume, a *ownership.Action) bool {
+	if a.Verb != ownership.Record {
+		return false
+	}
+	for i := range a.Next.Replicas {
+		e := &a.Next.Replicas[i]
+		if old, _ := v.Replica(e.Node); e.State == ownership.Removing && old.State != ownership.Removing {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// soon is when a volume is asked about again whose primary may be proved to be stopped any moment.
+	// later is the same after a minute of suspicion, and for all else that waits: what may still come then
+	// mostly brings an event.
+	soon, later = time.Second, 10 * time.Second
+	patience    = time.Minute
+)
+
+// next is when to ask again although no event comes; zero is never.
+func next(q *question, a *ownership.Action) time.Duration {
+	f := &q.facts
+	due := make([]time.Duration, 0, 4)
+	switch urgent := q.silent || len(f.Proofs) > 0; {
+	case urgent && f.SuspectFor < patience, a.Verb == ownership.Wait && f.Watching < ownership.WatchFirst:
+		due = append(due, soon)
+	case urgent, a.Verb == ownership.Wait:
+		due = append(due, later)
+	}
+	if e := f.Record.ExpireAt; !e.IsZero() {
+		due = append(due, max(soon, e.Sub(f.Now)))
+	}
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		if _, has := f.Record.Replica(n.Name); has && n.Lost && n.LostFor < ownership.RebuildDelay {
+			due = append(due, max(soon, ownership.RebuildDelay-n.LostFor))
+		}
+	}
+	if len(due) == 0 {
+		return 0
+	}
+	return slices.Min(due)
+}
+
+func named(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
+}

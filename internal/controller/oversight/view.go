@@ -1,0 +1,149 @@
+package oversight
+
+import (
+	"maps"
+	"time"
+
+	"berth.dev/berth/internal/ownership"
+)
+
+const (
+	// guardSilent is how long a guard's Lease may go without a renewal: one comes every 10 s, or every 5 s
+	// while an epoch is open. agentSilent is the same for an agent, whose renewals come every 10 s.
+	guardSilent = 15 * time.Second
+	agentSilent = 25 * time.Second
+	// kubeletSilent is how long a kubelet's Lease must not have changed before the machine counts as one
+	// that does not run. It is renewed every 10 s.
+	kubeletSilent = 15 * time.Second
+	// worthAsking is how long a guard has been silent when the volumes of its node are looked at: soon
+	// enough to have watched its kubelet's Lease for kubeletSilent when the contract runs out.
+	worthAsking = 12 * time.Second
+)
+
+// suspect is what a question has read about the node that it may fence, after the record.
+type suspect struct {
+	node string
+	// lease is the version of its guard's Lease, empty if there is none or it was not read.
+	lease string
+	// kubelet is the last renewal of its kubelet's Lease, empty if there is none. If it was not read, the
+	// kubelet counts as alive.
+	kubelet     string
+	kubeletRead bool
+}
+
+// view is what the contact tells at one moment.
+type view struct {
+	watching time.Duration
+	// lost has the nodes that are suspected, and for how long.
+	lost map[string]time.Duration
+	// votes are those of the suspect's own leases.
+	votes []ownership.Witness
+	// leases are those about the suspect, nil without a contact.
+	leases *ownership.Leases
+}
+
+// look tells what was seen. said has what other witnesses say about each storage node.
+func (c *Contact) look(s suspect, said map[string][]ownership.Witness) view {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, v := c.Clock.Now(), view{lost: map[string]time.Duration{}}
+	if c.seen == nil {
+		return v // nothing is known, so nothing is proved, and the brake holds
+	}
+	v.watching = now.Sub(c.seen.began)
+	storage := make([]string, 0, len(said))
+	for node, others := range said {
+		storage = append(storage, node)
+		if lost := c.seen.suspicion(node, others, now); lost >= 0 {
+			v.lost[node] = lost
+		}
+	}
+	if s.node != "" {
+		kubelet := c.seen.kubeletAlive(s, now)
+		v.votes = c.seen.witnesses(s.node, now)
+		if s.kubeletRead {
+			v.votes = append(v.votes, ownership.Witness{Name: "lease of the kubelet", Alive: kubelet})
+		}
+		v.leases = c.seen.sight.Of(s.node, s.lease, storage, kubelet, now)
+	}
+	return v
+}
+
+// witnesses are the votes of the node's own leases.
+func (s *seen) witnesses(node string, now time.Time) (votes []ownership.Witness) {
+	if s.guards[node] {
+		votes = append(votes, ownership.Witness{Name: "lease of the guard", Alive: s.sight.Lapsed(node, now) < guardSilent})
+	}
+	h, ok := s.agents[node]
+	if !ok {
+		h.at = s.began
+	}
+	return append(votes, ownership.Witness{Name: "lease of the agent", Alive: now.Sub(h.at) < agentSilent})
+}
+
+// suspicion is how long the node has been suspected, negative if it is not.
+func (s *seen) suspicion(node string, others []ownership.Witness, now time.Time) time.Duration {
+	if !ownership.Suspected(append(s.witnesses(node, now), others...)) {
+		delete(s.lost, node)
+		return -1
+	}
+	if _, known := s.lost[node]; !known {
+		s.lost[node] = now
+	}
+	return now.Sub(s.lost[node])
+}
+
+// kubeletAlive tells whether the suspect's kubelet may still renew its Lease. Times in the Lease are the
+// node's: what counts is for how long this process has seen no other.
+func (s *seen) kubeletAlive(of suspect, now time.Time) bool {
+	if !of.kubeletRead {
+		return true
+	}
+	h := s.kubelets[of.node].next(of.kubelet, now)
+	s.kubelets[of.node] = h
+	return now.Sub(h.at) < kubeletSilent
+}
+
+// silent tells whether the node is worth asking about: its guard has been silent for a while, or its
+// leases make it suspected.
+func (c *Contact) silent(node string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		return false
+	}
+	now := c.Clock.Now()
+	return c.seen.quiet(node, now) || ownership.Suspected(c.seen.witnesses(node, now))
+}
+
+// quiet tells whether the node's guard has been silent for a while.
+func (s *seen) quiet(node string, now time.Time) bool {
+	return s.guards[node] && s.sight.Lapsed(node, now) >= worthAsking
+}
+
+// troubled are the nodes among those given whose volumes need a look, because the node's guard fell
+// silent, because the node is suspected now, or because it is no more. Each change is told once: a volume
+// that waits is asked about again by itself.
+func (c *Contact) troubled(said map[string][]ownership.Witness) map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	nodes, now := map[string]bool{}, c.Clock.Now()
+	if c.seen == nil {
+		return nodes
+	}
+	known := maps.Clone(c.seen.guards) // also of nodes that no longer are storage nodes
+	for node := range said {
+		known[node] = true
+	}
+	for node := range known {
+		is := trouble{lost: c.seen.suspicion(node, said[node], now) >= 0, silent: c.seen.quiet(node, now)}
+		if c.seen.told[node] != is {
+			c.seen.told[node] = is
+			nodes[node] = true
+		}
+	}
+	return nodes
+}
+
+// trouble is what the watchman has told of a node.
+type trouble struct{ lost, silent bool }
