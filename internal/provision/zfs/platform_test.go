@@ -147,9 +147,9 @@ func TestProcessesPerOperationOnRealZFS(t *testing.T) {
 			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 128 << 20})
 			return err
 		}, processes{"zfs set": 2}},
-		{"delete a copy", func() error { return p.Delete(ctx, "pvc-2") }, processes{"zfs destroy": 1}},
-		{"delete a snapshot", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, processes{"zfs destroy": 1}},
-		{"delete", func() error { return p.Delete(ctx, "pvc-1") }, processes{"zfs destroy": 1}},
+		{"delete a copy", func() error { return p.Delete(ctx, "pvc-2") }, processes{"zfs list": 1, "zfs destroy": 1}},
+		{"delete a snapshot", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, processes{"zfs list": 1, "zfs destroy": 1}},
+		{"delete", func() error { return p.Delete(ctx, "pvc-1") }, processes{"zfs list": 1, "zfs destroy": 1}},
 	} {
 		zfstest.Run(t, "udevadm", "settle")
 		started := time.Now()
