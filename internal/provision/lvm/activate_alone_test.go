@@ -39,8 +39,13 @@ func TestNoVolumeIsActivatedAtTheStartWhoseGroupOrIDIsInDoubt(t *testing.T) {
 
 // Two commands of LVM that change one group at a time would wait for each other in LVM.
 func TestAnActivationAndAnotherChangeOfAGroupRunOneAfterTheOther(t *testing.T) {
+	deleted := []string{"berth.dev/wiping=pvc-1", "berth.dev/wipe=Zero"}
 	for name, activate := range map[string]func(*testing.T, *lvm.Provisioner){
 		"at the start": func(t *testing.T, p *lvm.Provisioner) { poolOf(t, p, vg) },
+		"when a deleted volume is wiped": func(t *testing.T, p *lvm.Provisioner) {
+			poolOf(t, p, vg)
+			settle(t, p)
+		},
 		"when a caller asks for the volume": func(t *testing.T, p *lvm.Provisioner) {
 			if _, err := p.Get(t.Context(), "pvc-1"); err != nil {
 				t.Error(err)
@@ -51,7 +56,10 @@ func TestAnActivationAndAnotherChangeOfAGroupRunOneAfterTheOther(t *testing.T) {
 			host := rebooted("pvc-1")
 			_, c := counted(host)
 			p, _ := start(t, c)
-			if name != "at the start" {
+			switch name {
+			case "when a deleted volume is wiped":
+				host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Tags = deleted })
+			case "when a caller asks for the volume":
 				poolOf(t, p, vg)
 				p.Wait()
 				host.Deactivate("/dev/vg-a/pvc-1")
