@@ -64,14 +64,14 @@ func (p Planner) planWhole(z *Facts, r provision.CreateRequest, size int64, name
 // of its own stays, no matter which process made it.
 func (p Planner) UndoCreate(z *Facts, r provision.CreateRequest) []Step {
 	name, d := z.Volume(r.ID)
-	if d == nil || d.reserved || d.holds || len(d.snapshots) > 0 {
+	if d == nil || d.reserved || len(d.snapshots) > 0 {
 		return nil
 	}
 	if d.Filesystem != "" && r.Source == (provision.Source{}) {
 		return nil // it was formatted, and not by this change
 	}
 	destroy := p.destroyStep(z, name)
-	destroy.Subject.empty = true // it may have been written to since the last report
+	destroy.Subject.empty = true
 	return []Step{destroy}
 }
 
