@@ -75,9 +75,9 @@ func (a Adoption) foreseen(ctx context.Context, c client.Reader, pv *corev1.Pers
 	return err
 }
 
-// afterwards adds to an error that a Volume was deleted before it, if one was.
+// afterwards adds to an error that a Volume was deleted before it, if one was and it does not say so.
 func (a Adoption) afterwards(replaced *v1alpha1.Volume, err error) error {
-	if replaced == nil || err == nil || errors.Is(err, ErrUnfinished) {
+	if replaced == nil || errors.Is(err, ErrUnfinished) {
 		return err
 	}
 	return fmt.Errorf("%w. Volume %s, which had no data on any node, was deleted before that, to make way for the data on node %s: once the reason is gone, repeat the command", err, a.Name, a.Node)

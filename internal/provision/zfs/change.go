@@ -121,15 +121,21 @@ func (c *changer) safe(ctx context.Context, name string, s zpool.Step) error {
 	return nil
 }
 
-// askAbout asks ZFS what bears the name of a subject. If ZFS does not answer, the zpool counts as
-// silent, and is not read again until that process ends.
+// askAbout asks ZFS what bears the name of a subject. It does not ask a zpool that went or was
+// suspended since the step was planned. If ZFS does not answer, the zpool counts as silent, and is
+// not read again until that process ends.
 func (c *changer) askAbout(ctx context.Context, name string, s *zpool.Subject) ([]byte, error) {
+	err := fmt.Errorf("%w: zpool %s", provision.ErrPoolMissing, name)
 	note := func(f func(z *zpool.Facts)) {
 		c.engine.With(name, func(z *zpool.Facts) {
 			if z != nil {
 				f(z)
 			}
 		})
+	}
+	note(func(z *zpool.Facts) { err = z.Answers(c.config.Now()) })
+	if err != nil {
+		return nil, err
 	}
 	report, err := engine.Ask(ctx, c.config.Runner, c.tool.SubjectCommand(s), queryTimeout, func() (ended func()) {
 		note(func(z *zpool.Facts) { z.Asking, z.Silent = true, engine.ErrNoAnswer })

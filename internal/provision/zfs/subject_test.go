@@ -113,7 +113,7 @@ func TestAVolumeMadeJustNowIsNotTakenForOneInAnotherZpool(t *testing.T) {
 	h.Edit(func(zpools map[string]*zfstest.Zpool) {
 		replacements["a backup of its zpool was imported under the name of the zpool"](zpools, "")
 	})
-	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrUnavailable) || !there(h, volumes+"pvc-1") {
+	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrUnavailable) || errors.Is(err, provision.ErrInUse) || !there(h, volumes+"pvc-1") {
 		t.Errorf("deleting it: %v, want ErrUnavailable; there is %v", err, datasets(h))
 	}
 }
@@ -129,6 +129,7 @@ func TestNothingIsDestroyedWhileZFSDoesNotSayWhatItIs(t *testing.T) {
 			t.Errorf("deleting it: %v, want ErrUnavailable; there is %v", err, datasets(h))
 		}
 	}
+	p.Wait()
 	h.Around = nil
 	if err := p.Delete(t.Context(), "pvc-1"); err != nil || there(h, volumes+"pvc-1") {
 		t.Errorf("deleting it later: %v; there is %v", err, datasets(h))
