@@ -197,6 +197,7 @@ func TestACallerEndsAStreamAtEitherEnd(t *testing.T) {
 				stop := func(p stream.Progress) {
 					if p.Raw > 3*wire.MaxData {
 						cancel()
+						<-time.After(time.Millisecond) // both ends have noticed that
 					}
 				}
 				if who == "sender" {
