@@ -49,7 +49,7 @@ left; repeating the command does no harm.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&w.claim, "claim", "", "claim that the PersistentVolume is kept for, as NAME or NAMESPACE/NAME; empty means any that matches")
-	flags.StringVar(&w.poolClass, "pool-class", "", "PoolClass of the Volume or Snapshot; needed where its pool serves several")
+	flags.StringVar(&w.poolClass, "pool-class", "", "PoolClass of the Volume or Snapshot; needed where its pool serves several and no Volume makes way")
 	flags.StringVar(&w.storageClass, "storage-class", "", "StorageClass of the PersistentVolume; empty means the claim's, or none")
 	flags.StringVar(&w.volumeSnapshot, "volume-snapshot", "", "print the manifests of a VolumeSnapshot of that name, as NAME or NAMESPACE/NAME")
 	return cmd

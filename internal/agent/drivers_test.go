@@ -3,11 +3,7 @@ package agent
 import (
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/decide/wish"
-	"berth.dev/berth/internal/provision"
 )
 
 // A volume of another driver, whose agent is another one on this node, names the node and a pool
@@ -36,12 +32,7 @@ func TestAnAgentMakesNoVolumeOfAnotherDriver(t *testing.T) {
 
 // Only another driver's volume says that the pool was there: its data may come back with the disks.
 func TestAPoolThatVolumesOfAnotherDriverAreInIsNotMadeAnew(t *testing.T) {
-	s := newSite(t, "")
-	c := s.grouping()
-	s.plug("sda")
-	s.create(c)
-	first := s.start()
-	await(t, "the group", s.stands(metav1.ConditionTrue, provision.PoolAsAsked))
+	s, c, first := grouped(t)
 	first.stop()
 	theirs := s.volume("a", func(v *v1alpha1.Volume) {
 		v.Spec.Driver = "other.example.org"
@@ -52,13 +43,7 @@ func TestAPoolThatVolumesOfAnotherDriverAreInIsNotMadeAnew(t *testing.T) {
 	if err := s.Client.Status().Update(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	s.disks.RemovePool(s.made())
-	if err := s.Client.Delete(t.Context(), s.storageNode()); err != nil {
-		t.Fatal(err)
-	}
-	s.plug("sdb")
-	s.start()
-	await(t, "the group to be missed", s.stands(metav1.ConditionFalse, wish.Missing))
+	s.loseGroup()
 	s.edit("a", func(v *v1alpha1.Volume) { v.Finalizers = nil })
 	if err := s.Client.Delete(t.Context(), s.get("a")); err != nil {
 		t.Error(err)

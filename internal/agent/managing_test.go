@@ -114,24 +114,38 @@ func (s *site) grouping() *v1alpha1.PoolClass {
 	return c
 }
 
-func TestAPoolThatVolumesAreInIsNotMadeAnewThoughNoReportListsIt(t *testing.T) {
+// grouped is a site whose agent has made the volume group of that class.
+func grouped(t *testing.T) (*site, *v1alpha1.PoolClass, *agent) {
+	t.Helper()
 	s := newSite(t, "")
 	c := s.grouping()
 	s.plug("sda")
 	s.create(c)
 	first := s.start()
 	await(t, "the group", s.stands(metav1.ConditionTrue, provision.PoolAsAsked))
+	return s, c, first
+}
+
+// loseGroup takes the group and the node's report away, and starts an agent that could make the
+// group anew. It returns once the agent misses the group.
+func (s *site) loseGroup() {
+	s.t.Helper()
+	s.disks.RemovePool(s.made())
+	if err := s.Client.Delete(s.t.Context(), s.storageNode()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.plug("sdb")
+	s.start()
+	await(s.t, "the group to be missed", s.stands(metav1.ConditionFalse, wish.Missing))
+}
+
+func TestAPoolThatVolumesAreInIsNotMadeAnewThoughNoReportListsIt(t *testing.T) {
+	s, c, first := grouped(t)
 	s.create(s.volume("a", func(v *v1alpha1.Volume) {
 		v.Spec.PoolClass, v.Spec.Replicas = c.Name, []v1alpha1.ReplicaSpec{{Node: s.name, Pool: s.made().Name}}
 	}))
 	await(t, "the replica to be ready", s.says("a", isReady, v1alpha1.ReasonCarved))
 	first.stop()
-	s.disks.RemovePool(s.made())
-	if err := s.Client.Delete(t.Context(), s.storageNode()); err != nil {
-		t.Fatal(err)
-	}
-	s.plug("sdb")
-	s.start()
-	await(t, "the group to be missed", s.stands(metav1.ConditionFalse, wish.Missing))
+	s.loseGroup()
 	s.finish("a")
 }

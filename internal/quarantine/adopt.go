@@ -3,6 +3,7 @@ package quarantine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -19,8 +20,8 @@ import (
 // Adoption asks for the objects of data that is on a node.
 type Adoption struct {
 	Node, Name string
-	// PoolClass of the Volume; empty means the one of the PersistentVolume that is there,
-	// or else the only one that the pool serves.
+	// PoolClass of the Volume; empty means the one of the PersistentVolume that is there, or
+	// else the only one that the pool serves, or else that of the Volume that makes way.
 	PoolClass string
 	// StorageClass of the PersistentVolume that is made; empty means the claim's.
 	StorageClass string
@@ -53,23 +54,19 @@ func Adopt(ctx context.Context, c client.Client, a Adoption) (Adopted, error) {
 	}
 	rebinds, err := a.rebinds(ctx, c, pv)
 	if err == nil {
-		err = a.vacant(ctx, c, pv)
+		err = cmp.Or(a.vacant(ctx, c, pv), a.unused(ctx, c, pv))
 	}
 	if err != nil {
 		return Adopted{}, err
 	}
 	done := Adopted{PersistentVolume: pv}
-	if done.Volume, err = standing(ctx, c, a); err != nil {
-		return Adopted{}, err
-	}
-	if done.Volume == nil {
-		if done.Volume, err = a.volume(ctx, c, pv); err != nil {
-			return Adopted{}, err
-		}
-		if err := c.Create(ctx, done.Volume); err != nil {
-			return Adopted{}, fmt.Errorf("making Volume %s: %w", a.Name, err)
-		}
+	var replaced *v1alpha1.Volume
+	if done.Volume, replaced, err = standing(ctx, c, a, pv); err == nil && done.Volume == nil {
+		done.Volume, err = a.make(ctx, c, pv, replaced)
 		done.NewVolume = true
+	}
+	if err != nil {
+		return Adopted{}, a.afterwards(replaced, err)
 	}
 	switch {
 	case pv == nil:
@@ -139,19 +136,20 @@ func reporting(ctx context.Context, c client.Reader, node, name string) (*v1alph
 	if err != nil {
 		return nil, err
 	}
-	if _, err := lookup(n, name); err != nil {
-		return nil, err
-	}
 	for _, f := range n.Spec.Forget {
 		if f.Name == name {
 			return nil, refuse("%s is to be deleted: take that back first with `kubectl berth forget --undo %s %s`", name, node, name)
 		}
 	}
+	if _, err := lookup(n, name); err != nil {
+		return nil, err
+	}
 	return n, nil
 }
 
-// volume returns a Volume that agrees with the record beside the data.
-func (a Adoption) volume(ctx context.Context, c client.Reader, pv *corev1.PersistentVolume) (*v1alpha1.Volume, error) {
+// volume returns a Volume that agrees with the record beside the data. replaced is the one that
+// makes way for it; nil if there is none.
+func (a Adoption) volume(ctx context.Context, c client.Reader, pv *corev1.PersistentVolume, replaced *v1alpha1.Volume) (*v1alpha1.Volume, error) {
 	n, err := reporting(ctx, c, a.Node, a.Name)
 	if err != nil {
 		return nil, err
@@ -173,7 +171,22 @@ func (a Adoption) volume(ctx context.Context, c client.Reader, pv *corev1.Persis
 		return nil, err
 	}
 	v.Spec.PoolClass, err = a.poolClass(ctx, c, pool, pv)
+	if errors.Is(err, ErrRefused) && replaced != nil {
+		v.Spec.PoolClass, err = replaced.Spec.PoolClass, nil
+	}
 	return v, err
+}
+
+// make makes that Volume.
+func (a Adoption) make(ctx context.Context, c client.Client, pv *corev1.PersistentVolume, replaced *v1alpha1.Volume) (*v1alpha1.Volume, error) {
+	v, err := a.volume(ctx, c, pv, replaced)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Create(ctx, v); err != nil {
+		return nil, fmt.Errorf("making Volume %s: %w", a.Name, err)
+	}
+	return v, nil
 }
 
 // item returns an orphan that is known to be reported once, with its pool.

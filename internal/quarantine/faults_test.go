@@ -3,6 +3,7 @@ package quarantine
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,7 +171,8 @@ func TestAVolumeThatDoesNotMakeWayIsNotWaitedForForEver(t *testing.T) {
 				}}, node(orphaned(lost)), leaving())
 				ctx, cancel := context.WithTimeout(t.Context(), tc.patience)
 				defer cancel()
-				if _, err := Adopt(ctx, c, Adoption{Node: "n1", Name: lost}); !errors.Is(err, tc.want) {
+				_, err := Adopt(ctx, c, Adoption{Node: "n1", Name: lost})
+				if !errors.Is(err, tc.want) || strings.Count(err.Error(), "was deleted") != 1 {
 					t.Errorf("error %v", err)
 				}
 			})

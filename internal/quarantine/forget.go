@@ -23,6 +23,8 @@ var (
 	ErrRefused = errors.New("refused")
 	// ErrUnfinished says that a call has begun a change and must be repeated.
 	ErrUnfinished = errors.New("not finished")
+	// errUnlisted is the ErrRefused of a node that reports no orphan of the name.
+	errUnlisted = fmt.Errorf("%w", ErrRefused)
 )
 
 // served is the driver of the data in pools, which this package is about.
@@ -71,7 +73,7 @@ func lookup(n *v1alpha1.StorageNode, name string) (Orphan, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Orphan{}, refuse("node %s reports no orphan %s: `kubectl berth orphans` lists them", n.Name, name)
+		return Orphan{}, fmt.Errorf("%w: node %s reports no orphan %s: `kubectl berth orphans` lists them", errUnlisted, n.Name, name)
 	case 1:
 		return found[0], nil
 	}

@@ -28,6 +28,22 @@ func (a Adoption) vacant(ctx context.Context, c client.Reader, pv *corev1.Persis
 		claim.Namespace, claim.Name, claim.Spec.VolumeName)
 }
 
+// unused refuses a volume whose PersistentVolume cannot be made, because one of another volume
+// has its name.
+func (a Adoption) unused(ctx context.Context, c client.Reader, pv *corev1.PersistentVolume) error {
+	if pv != nil {
+		return nil
+	}
+	err := c.Get(ctx, client.ObjectKey{Name: a.Name}, &corev1.PersistentVolume{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking for a PersistentVolume of the name %s: %w", a.Name, err)
+	}
+	return refuse("PersistentVolume %s exists, and is of another volume: delete it, or make it anew under another name, first", a.Name)
+}
+
 // rebinds says whether an existing PersistentVolume, nil for none, is to be kept for the
 // claim that was asked for: it is if it is kept for no claim now, or for one that is gone.
 func (a Adoption) rebinds(ctx context.Context, c client.Reader, pv *corev1.PersistentVolume) (bool, error) {

@@ -191,6 +191,7 @@ type objects struct {
 	claims  map[string]*corev1.PersistentVolumeClaim
 	pvs     map[string]*corev1.PersistentVolume
 	classes map[string]*storagev1.StorageClass
+	pools   map[string]*v1alpha1.PoolClass
 	volumes map[string]*v1alpha1.Volume
 	// berth are the Snapshots, and snapshots the VolumeSnapshots by namespace and
 	// name; nil means that the cluster does not know those.
@@ -208,6 +209,10 @@ func (o *objects) PersistentVolume(_ context.Context, name string) (*corev1.Pers
 
 func (o *objects) StorageClass(_ context.Context, name string) (*storagev1.StorageClass, error) {
 	return o.classes[name], nil
+}
+
+func (o *objects) PoolClass(_ context.Context, name string) (*v1alpha1.PoolClass, error) {
+	return o.pools[name], nil
 }
 
 func (o *objects) Volume(_ context.Context, name string) (*v1alpha1.Volume, error) {

@@ -67,6 +67,11 @@ func (l *Lists) StorageClass(_ context.Context, name string) (*storagev1.Storage
 	return first(l.StorageClasses, func(c *storagev1.StorageClass) bool { return c.Name == name }), nil
 }
 
+// PoolClass returns a PoolClass.
+func (l *Lists) PoolClass(_ context.Context, name string) (*v1alpha1.PoolClass, error) {
+	return first(l.PoolClasses, func(c *v1alpha1.PoolClass) bool { return c.Name == name }), nil
+}
+
 // Volume returns a Volume of the driver.
 func (l *Lists) Volume(_ context.Context, name string) (*v1alpha1.Volume, error) {
 	return first(l.Volumes, func(v *v1alpha1.Volume) bool { return v.Name == name && l.Driver.Owns(v) }), nil

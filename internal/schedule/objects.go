@@ -19,6 +19,7 @@ type Objects interface {
 	Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
 	PersistentVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error)
 	StorageClass(ctx context.Context, name string) (*storagev1.StorageClass, error)
+	PoolClass(ctx context.Context, name string) (*v1alpha1.PoolClass, error)
 	Volume(ctx context.Context, name string) (*v1alpha1.Volume, error)
 	Snapshot(ctx context.Context, name string) (*v1alpha1.Snapshot, error)
 	// VolumeSnapshot returns ErrNoVolumeSnapshots if there cannot be any.
@@ -52,6 +53,11 @@ func (c Cached) StorageClass(ctx context.Context, name string) (*storagev1.Stora
 	return get(ctx, c.Reader, client.ObjectKey{Name: name}, &storagev1.StorageClass{})
 }
 
+// PoolClass returns a PoolClass.
+func (c Cached) PoolClass(ctx context.Context, name string) (*v1alpha1.PoolClass, error) {
+	return get(ctx, c.Reader, client.ObjectKey{Name: name}, &v1alpha1.PoolClass{})
+}
+
 // Volume returns a Volume.
 func (c Cached) Volume(ctx context.Context, name string) (*v1alpha1.Volume, error) {
 	return get(ctx, c.Reader, client.ObjectKey{Name: name}, &v1alpha1.Volume{})
@@ -82,7 +88,8 @@ type Listed struct {
 	Claims            corelisters.PersistentVolumeClaimLister
 	PersistentVolumes corelisters.PersistentVolumeLister
 	StorageClasses    storagelisters.StorageClassLister
-	Volumes           client.Reader
+	// Volumes reads Berth's Volumes and PoolClasses.
+	Volumes client.Reader
 	// Snapshots returns the reader of VolumeSnapshots and Berth's Snapshots, or nil
 	// while there is none.
 	Snapshots func() client.Reader
@@ -103,6 +110,11 @@ func (l Listed) PersistentVolume(_ context.Context, name string) (*corev1.Persis
 // StorageClass returns a StorageClass.
 func (l Listed) StorageClass(_ context.Context, name string) (*storagev1.StorageClass, error) {
 	return found(l.StorageClasses.Get(name))
+}
+
+// PoolClass returns a PoolClass.
+func (l Listed) PoolClass(ctx context.Context, name string) (*v1alpha1.PoolClass, error) {
+	return Cached{l.Volumes}.PoolClass(ctx, name)
 }
 
 // Volume returns a Volume.

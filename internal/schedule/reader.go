@@ -8,8 +8,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/storageclass"
 	"berth.dev/berth/internal/usecase/volumes"
 )
 
@@ -144,6 +146,8 @@ type podClaim struct {
 	name  string
 	claim *corev1.PersistentVolumeClaim
 	class *storagev1.StorageClass
+	// pools is the PoolClass of an unbound claim; nil if there is none of that name.
+	pools *v1alpha1.PoolClass
 	// problem is the reason why the claim is of no use now. Its driver may then be
 	// unknown; a problem is told only beside volumes of Berth's.
 	problem string
@@ -174,7 +178,9 @@ func (r Reader) claimOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) 
 		return c, r.bound(ctx, &c)
 	}
 	if err = r.unbound(ctx, StorageClassOf(c.claim), &c); c.ours && err == nil {
-		err = r.source(ctx, pod, &c)
+		if err = r.source(ctx, pod, &c); err == nil {
+			err = r.poolsOf(ctx, &c)
+		}
 	}
 	return c, err
 }
@@ -207,6 +213,15 @@ func (r Reader) unbound(ctx context.Context, className string, c *podClaim) erro
 	}
 	c.class = class
 	c.ours = class != nil && r.Driver.Provisions(class)
+	return nil
+}
+
+// poolsOf finds the PoolClass that the claim's StorageClass names.
+func (r Reader) poolsOf(ctx context.Context, c *podClaim) (err error) {
+	name := c.class.Parameters[storageclass.PoolClassKey]
+	if c.pools, err = r.Objects.PoolClass(ctx, name); err != nil {
+		return fmt.Errorf("reading PoolClass %s: %w", name, err)
+	}
 	return nil
 }
 

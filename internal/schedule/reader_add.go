@@ -48,13 +48,20 @@ func (v *PodVolumes) want(d driver.Driver, c *podClaim) {
 		v.unready(fmt.Sprintf("claim %q: %v", c.name, err))
 		return
 	}
-	bytes, err := request.Bytes()
+	made := request
+	if c.pools != nil && sourceOf(c.claim) == nil { // a copy has the filesystem of its source
+		if made, err = request.In(c.pools); err != nil {
+			v.unready(fmt.Sprintf("claim %q: %v", c.name, err))
+			return
+		}
+	}
+	bytes, err := made.Bytes()
 	if err != nil {
 		v.unready(fmt.Sprintf("claim %q: %v", c.name, err))
 		return
 	}
 	w := Wanted{
-		Demand: ledger.Demand{Owner: ledger.Claim(string(c.claim.UID)), Class: request.PoolClass, Bytes: bytes, Feature: request.Feature()},
+		Demand: ledger.Demand{Owner: ledger.Claim(string(c.claim.UID)), Class: request.PoolClass, Bytes: bytes, Feature: made.Feature()},
 		Claim:  c.claim, Class: c.class, Request: request, Populated: sourceOf(c.claim) != nil, Source: c.source,
 	}
 	if w.Source != nil {

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/storageclass"
 )
 
 // shop has classes local (waits), eager (does not wait) and cloud (another
@@ -112,6 +114,9 @@ func TestWhyAPodHasToWait(t *testing.T) {
 		"an ephemeral claim of another pod": {shop(pvc("1", gi, func(c *corev1.PersistentVolumeClaim) { c.Name = "web-1" })), podWith(ephemeralVolume("1", "local")), "was not made for the pod"},
 		"an inline volume without size":     {shop(), podWith(inlineVolume("s", v1alpha1.LocalDriverName, map[string]string{"poolClass": "fast"})), `inline volume "s": volumeAttribute "size" is required`},
 		"a claim that many nodes share":     {shop(pvc("1", gi, func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes[0] = corev1.ReadWriteMany })), podWith(claimVolume("1")), "access mode ReadWriteMany is not supported"},
+		"options of mkfs, of filesystems":   {shop(pvc("1", gi)).poolsOf(v1alpha1.ProvisionerBtrfs, map[string]string{"mkfsOptions": "-m 1"}), podWith(claimVolume("1")), "no mkfs makes a filesystem of Btrfs"},
+		"ext4, of filesystems":              {shop(pvc("1", gi)).poolsOf(v1alpha1.ProvisionerBtrfs, map[string]string{storageclass.FSTypeKey: "ext4"}), podWith(claimVolume("1")), "filesystem ext4 is for PoolClasses that have block devices"},
+		"a raw block device of filesystems": {shop(pvc("1", gi, raw)).poolsOf(v1alpha1.ProvisionerBtrfs, nil), podWith(claimVolume("1")), "which has no raw block volumes"},
 		"a claim that is much too large":    {shop(pvc("1", 1<<61)), podWith(claimVolume("1")), `claim "1": 2097152Ti is more than`},
 	}
 	for name, test := range tests {
@@ -119,6 +124,48 @@ func TestWhyAPodHasToWait(t *testing.T) {
 			got := read(t, test.objects, test.pod)
 			if got == nil || !strings.Contains(got.Unready, test.told) || len(got.Wanted) != 0 {
 				t.Errorf("got %+v, want %q", got, test.told)
+			}
+		})
+	}
+}
+
+// poolsOf sets the provisioner of the PoolClass of all claims, and parameters of their StorageClass.
+func (o *objects) poolsOf(provisioner v1alpha1.ProvisionerType, parameters map[string]string) *objects {
+	c := &v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}
+	c.Spec.Provisioner = provisioner
+	o.pools = map[string]*v1alpha1.PoolClass{"fast": c}
+	maps.Copy(o.classes["local"].Parameters, parameters)
+	return o
+}
+
+func raw(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }
+
+// CreateVolume gives a claim that names no filesystem the default of its PoolClass. The node is to
+// be one that can make it.
+func TestAClaimNeedsANodeThatMakesTheFilesystemOfItsPoolClass(t *testing.T) {
+	ext4, options := map[string]string{storageclass.FSTypeKey: "ext4"}, map[string]string{"mkfsOptions": "-m 1"}
+	for name, tc := range map[string]struct {
+		objects *objects
+		feature string
+	}{
+		"no filesystem, of zpools":              {shop(pvc("1", gi)).poolsOf(v1alpha1.ProvisionerZFS, nil), v1alpha1.FeatureDatasets},
+		"ext4, of zpools":                       {shop(pvc("1", gi)).poolsOf(v1alpha1.ProvisionerZFS, ext4), ""},
+		"a raw block device, of zpools":         {shop(pvc("1", gi, raw)).poolsOf(v1alpha1.ProvisionerZFS, nil), ""},
+		"no filesystem, of filesystems":         {shop(pvc("1", gi)).poolsOf(v1alpha1.ProvisionerBtrfs, nil), ""},
+		"no filesystem, of volume groups":       {shop(pvc("1", gi)).poolsOf(v1alpha1.ProvisionerLVM, nil), ""},
+		"options of mkfs, of volume groups":     {shop(pvc("1", gi)).poolsOf(v1alpha1.ProvisionerLVM, options), v1alpha1.FeatureMkfsOptions},
+		"no filesystem, of an unknown class":    {shop(pvc("1", gi)), ""},
+		"the filesystem of a source, of zpools": {shop(pvc("1", gi, from(groupSnapshot, kindSnapshot, "7"))).poolsOf(v1alpha1.ProvisionerZFS, nil), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.objects.snapshots = map[string]*VolumeSnapshot{}
+			tc.objects.taken("7", "n1")
+			got := read(t, tc.objects, podWith(claimVolume("1")))
+			if got.Unready != "" || got.Wanted[0].Demand.Feature != tc.feature {
+				t.Errorf("got %+v, want feature %q", got, tc.feature)
+			}
+			if asked := got.Wanted[0].Request.FSType; asked != "" && asked != v1alpha1.Ext4 {
+				t.Errorf("CreateVolume is not asked for %s", asked)
 			}
 		})
 	}

@@ -44,15 +44,23 @@ type pod struct {
 			Type string `json:"type"`
 		} `json:"seccompProfile"`
 	} `json:"securityContext"`
-	Containers []struct {
-		Name            string `json:"name"`
-		Image           string `json:"image"`
-		SecurityContext struct {
-			Privileged             bool `json:"privileged"`
-			ReadOnlyRootFilesystem bool `json:"readOnlyRootFilesystem"`
-		} `json:"securityContext"`
-	} `json:"containers"`
+	Containers     []container `json:"containers"`
+	InitContainers []container `json:"initContainers"`
 }
+
+type container struct {
+	Name            string    `json:"name"`
+	Image           string    `json:"image"`
+	RestartPolicy   string    `json:"restartPolicy"`
+	StartupProbe    *struct{} `json:"startupProbe"`
+	SecurityContext struct {
+		Privileged             bool `json:"privileged"`
+		ReadOnlyRootFilesystem bool `json:"readOnlyRootFilesystem"`
+	} `json:"securityContext"`
+}
+
+// all returns the containers of a pod in the order in which they start.
+func (p pod) all() []container { return slices.Concat(p.InitContainers, p.Containers) }
 
 // objects returns the objects of a kind that values render to, by name.
 func objects(t *testing.T, values string, kinds ...string) map[string]object {
@@ -81,7 +89,7 @@ func TestEveryPodFiltersSystemCallsAndWritesNothingToItsImage(t *testing.T) {
 			if got := spec.SecurityContext.SeccompProfile.Type; got != "RuntimeDefault" {
 				t.Errorf("%s: %s has the seccomp profile %q", name, o.Metadata.Name, got)
 			}
-			for _, c := range spec.Containers {
+			for _, c := range spec.all() {
 				if !c.SecurityContext.ReadOnlyRootFilesystem {
 					t.Errorf("%s: %s of %s may write to its image", name, c.Name, o.Metadata.Name)
 				}
@@ -94,7 +102,7 @@ func TestOnlyWhatTouchesDisksAndThePodsOfOthersIsPrivileged(t *testing.T) {
 	for name, want := range map[string][]string{"default": {"agent"}, "everything": {"guard", "poold"}} {
 		var got []string
 		for _, o := range objects(t, cases[name], "Deployment", "DaemonSet") {
-			for _, c := range o.Spec.Template.Spec.Containers {
+			for _, c := range o.Spec.Template.Spec.all() {
 				if c.SecurityContext.Privileged {
 					got = append(got, c.Name)
 				}
@@ -103,6 +111,19 @@ func TestOnlyWhatTouchesDisksAndThePodsOfOthersIsPrivileged(t *testing.T) {
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: privileged are %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A CSI sidecar ends if the controller's socket is not there half a minute after it started.
+func TestTheSidecarsStartOnceTheControllerServes(t *testing.T) {
+	for name, deployment := range map[string]string{"default": "berth-controller", "everything": "other-controller"} {
+		p := objects(t, cases[name], "Deployment")[deployment].Spec.Template.Spec
+		if len(p.InitContainers) != 1 || len(p.Containers) < 2 {
+			t.Fatalf("%s: first start %v, then %v", name, p.InitContainers, p.Containers)
+		}
+		if c := p.InitContainers[0]; c.Name != "controller" || c.RestartPolicy != "Always" || c.StartupProbe == nil {
+			t.Errorf("%s: the sidecars wait for %+v", name, c)
 		}
 	}
 }
@@ -118,7 +139,7 @@ func TestTheTestOfAnInstallationIsAHook(t *testing.T) {
 
 func TestAMirrorHasEveryImage(t *testing.T) {
 	for _, o := range objects(t, cases["mirror"], "Deployment", "DaemonSet") {
-		for _, c := range o.Spec.Template.Spec.Containers {
+		for _, c := range o.Spec.Template.Spec.all() {
 			if !strings.HasPrefix(c.Image, "mirror.example.org/all/") {
 				t.Errorf("%s of %s comes from %s", c.Name, o.Metadata.Name, c.Image)
 			}
@@ -135,7 +156,7 @@ func TestAGuardIsThereOnlyIfAskedForAndIsNotReplacedWithTheAgent(t *testing.T) {
 	if guard.Spec.UpdateStrategy.Type != "OnDelete" {
 		t.Errorf("a guard is replaced by %q", guard.Spec.UpdateStrategy.Type)
 	}
-	for _, c := range guard.Spec.Template.Spec.Containers {
+	for _, c := range guard.Spec.Template.Spec.all() {
 		if !strings.HasSuffix(c.Image, "/berth/agent:older") {
 			t.Errorf("the guard runs %s", c.Image)
 		}

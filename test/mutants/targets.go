@@ -41,7 +41,7 @@ var targets = []target{
 		"activate.go", "change.go", "copying.go", "format.go", "operations.go", "removals.go", "remove.go", "wipe.go", "wipe_record.go"}, open: true},
 	{dir: "internal/provision/lvm/group", files: []string{
 		"pending.go", "plan.go", "plan_copy.go", "plan_snapshot.go", "remnant.go", "steps.go", "tags.go"}},
-	{dir: "internal/provision/zfs/zpool", files: []string{"leftovers.go", "plan.go", "plan_create.go", "steps.go"}, with: []string{"internal/provision/zfs"}},
+	{dir: "internal/provision/zfs/zpool", files: []string{"leftovers.go", "plan.go", "plan_create.go", "steps.go", "subject.go"}, with: []string{"internal/provision/zfs"}},
 	{dir: "internal/provision/btrfs", files: []string{"space.go"}},
 	{dir: "internal/provision/zfs", files: []string{"create.go", "delete.go"}},
 	{dir: "internal/replicate/stream", files: []string{"receive.go", "session.go", "verify.go"}, open: true},

@@ -135,3 +135,61 @@ func TestEveryLVMCommandFiltersTheDevicesOfPods(t *testing.T) {
 		}
 	})
 }
+
+// An administrator removes a volume and makes another one of its name. No event tells the
+// provisioner before the volume is deleted.
+func TestADeletionSparesAVolumeThatGotTheNameMeanwhile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pool provision.PoolRef
+		wipe provision.Wipe
+		ids  []string
+	}{
+		"a volume that is removed":                    {vg, provision.WipeNone, []string{"pvc-1"}},
+		"a volume that is wiped first":                {vg, provision.WipeZero, []string{"pvc-1"}},
+		"a thin volume":                               {thin, provision.WipeNone, []string{"pvc-1"}},
+		"a volume that is removed beside another one": {vg, provision.WipeNone, []string{"pvc-1", "pvc-2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := thinHost()
+			_, c := counted(host)
+			g := gated(c.Runner)
+			c.Runner = g
+			p, _ := start(t, c)
+			awaitChange(t, p) // it watches
+			for _, id := range append(tc.ids, "pvc-9") {
+				r := requestIn(tc.pool, id, 2)
+				r.Wipe = tc.wipe
+				create(t, p, r)
+			}
+			poolOf(t, p, tc.pool)
+			host.Edit(func(groups map[string]*lvmtest.Group) string {
+				other := *groups[vg.Name].Volumes["pvc-9"]
+				other.Tags = []string{"theirs"}
+				groups[vg.Name].Volumes["pvc-1"] = &other
+				delete(groups[vg.Name].Volumes, "pvc-9")
+				groups[vg.Name].Seqno++
+				return "" // no device of the group's
+			})
+			if len(tc.ids) == 1 {
+				close(g.open)
+				if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+					t.Errorf("deleting it: %v", err)
+				}
+			} else if failed := g.removeAtOnce(t, p, tc.ids...); len(failed) > 0 {
+				t.Errorf("deleting them: %v", failed)
+			}
+			p.Wait()
+			poolOf(t, p, tc.pool) // it is read again
+			host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) {
+				if v == nil || !slices.Equal(v.Tags, []string{"theirs"}) {
+					t.Errorf("the other volume of the name is %+v", v)
+				}
+			})
+			host.On("/dev/vg-a/pvc-2", func(v *lvmtest.Volume) {
+				if v != nil {
+					t.Error("pvc-2 is there")
+				}
+			})
+		})
+	}
+}

@@ -2,6 +2,7 @@ package lvm
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -147,7 +148,10 @@ func (p *remover) inOne(removals []change, thin string) change {
 	for _, c := range removals {
 		ids = append(ids, c.id)
 	}
-	return change{group: removals[0].group, plan: func(*group.Facts, bool) (*group.Step, error) {
-		return p.planner().Removal(removals[0].group, thin, ids...), nil
+	return change{group: removals[0].group, plan: func(g *group.Facts, _ bool) (*group.Step, error) {
+		if g == nil {
+			return nil, fmt.Errorf("%w: %s", provision.ErrPoolMissing, removals[0].group)
+		}
+		return p.planner().Removal(g, thin, ids...), nil
 	}}
 }

@@ -238,7 +238,7 @@ func removed(c run.Command) int {
 	if c.Operation != "lvremove" {
 		return 0
 	}
-	return len(c.Args) - 1 - slices.Index(c.Args, "--yes")
+	return len(c.Args) - 2 - slices.Index(c.Args, "--select")
 }
 
 func TestAProcessMayEndInTheMiddleOfSeveralRemovals(t *testing.T) {

@@ -69,11 +69,12 @@ func (c *changer) planned(name string, plan planning) func(*zpool.Facts, bool) (
 
 // plannedWith is planned, and calls making before a step that makes a volume.
 func (c *changer) plannedWith(name string, making func(), plan planning) func(*zpool.Facts, bool) ([]engine.Step[*zpool.Facts], error) {
-	return func(z *zpool.Facts, fresh bool) (all []engine.Step[*zpool.Facts], err error) {
-		p := c.planner()
-		p.Fresh = fresh && z != nil && z.Silent == nil && !z.Asking // the engine asked, and ZFS answered
-		steps, err := plan(p, z)
+	return func(z *zpool.Facts, _ bool) (all []engine.Step[*zpool.Facts], err error) {
+		steps, err := plan(c.planner(), z)
 		for _, s := range steps {
+			if s.Subject != nil && z.Silent != nil { // asking for the subject might leave a process behind
+				return nil, fmt.Errorf("%w: ZFS does not answer for zpool %s: %w", provision.ErrUnavailable, name, z.Silent)
+			}
 			do := func(ctx context.Context) (func(*zpool.Facts), error) {
 				if s.Makes {
 					making()
@@ -88,11 +89,8 @@ func (c *changer) plannedWith(name string, making func(), plan planning) func(*z
 
 // take runs the command of a step.
 func (c *changer) take(ctx context.Context, name string, s zpool.Step) (learn func(*zpool.Facts), err error) {
-	if s.Unused != nil && c.uses(*s.Unused) {
-		return nil, s.Unused.Refusal
-	}
-	if err := c.run(ctx, s); err != nil {
-		return nil, fmt.Errorf("changing zpool %s: %w", name, err)
+	if err := c.run(ctx, name, s); err != nil {
+		return nil, err
 	}
 	return func(z *zpool.Facts) {
 		if z.Read.IsZero() {
@@ -103,6 +101,50 @@ func (c *changer) take(ctx context.Context, name string, s zpool.Step) (learn fu
 			c.config.Devices.Forget(s.Forgets)
 		}
 	}, nil
+}
+
+// safe returns nil if the command of a step meets the dataset that it was planned for, and no pod
+// uses that.
+func (c *changer) safe(ctx context.Context, name string, s zpool.Step) error {
+	if s.Subject != nil {
+		report, err := c.askAbout(ctx, name, s.Subject)
+		if err == nil {
+			err = s.Subject.Check(report)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if s.Unused != nil && c.uses(*s.Unused) {
+		return s.Unused.Refusal
+	}
+	return nil
+}
+
+// askAbout asks ZFS what bears the name of a subject. It does not ask a zpool that went or was
+// suspended since the step was planned. If ZFS does not answer, the zpool counts as silent, and is
+// not read again until that process ends.
+func (c *changer) askAbout(ctx context.Context, name string, s *zpool.Subject) ([]byte, error) {
+	err := fmt.Errorf("%w: zpool %s", provision.ErrPoolMissing, name)
+	note := func(f func(z *zpool.Facts)) {
+		c.engine.With(name, func(z *zpool.Facts) {
+			if z != nil {
+				f(z)
+			}
+		})
+	}
+	note(func(z *zpool.Facts) { err = z.Answers(c.config.Now()) })
+	if err != nil {
+		return nil, err
+	}
+	report, err := engine.Ask(ctx, c.config.Runner, c.tool.SubjectCommand(s), queryTimeout, func() (ended func()) {
+		note(func(z *zpool.Facts) { z.Asking, z.Silent = true, engine.ErrNoAnswer })
+		return func() { note(func(z *zpool.Facts) { z.Asking = false }) }
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: asking ZFS what it is about to change: %w", provision.ErrUnavailable, err)
+	}
+	return report, nil
 }
 
 // uses says whether the kernel shows a use of a volume.
@@ -117,12 +159,18 @@ func (c *changer) uses(u zpool.Use) bool {
 // a zvol when it is made, and when it is renamed.
 const runs = 3
 
-func (c *changer) run(ctx context.Context, s zpool.Step) (err error) {
+func (c *changer) run(ctx context.Context, name string, s zpool.Step) (err error) {
 	for range runs {
-		if _, err = c.config.Runner.Change(s.Command); err == nil || s.Settles == "" {
+		if err := c.safe(ctx, name, s); err != nil {
 			return err
+		}
+		if _, err = c.config.Runner.Change(s.Command); err == nil {
+			return nil
+		}
+		if s.Settles == "" {
+			break
 		}
 		c.config.Devices.Settle(ctx, s.Settles)
 	}
-	return err
+	return fmt.Errorf("changing zpool %s: %w", name, err)
 }

@@ -50,7 +50,7 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 			if !tried {
 				return nil, nil // the volume was there before
 			}
-			return plan.UndoCreate(z, r), z.Answers(p.config.Now())
+			return plan.UndoCreate(z, r), nil
 		}),
 	})
 	if err != nil {

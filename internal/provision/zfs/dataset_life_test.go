@@ -136,8 +136,8 @@ func TestDatasetsCostNoMoreProcessesThanTheyMust(t *testing.T) {
 		}, nil},
 		{"clone", copied("pvc-2", provision.Source{Volume: "pvc-1"}),
 			map[string]int{"zfs snapshot": 1, "zfs clone": 1}},
-		{"tidy", func(context.Context) error { tidy(p); return nil }, map[string]int{"zfs destroy": 1}},
-		{"delete", func(ctx context.Context) error { return p.Delete(ctx, "pvc-2") }, map[string]int{"zfs destroy": 1}},
+		{"tidy", func(context.Context) error { tidy(p); return nil }, map[string]int{"zfs list": 1, "zfs destroy": 1}},
+		{"delete", func(ctx context.Context) error { return p.Delete(ctx, "pvc-2") }, map[string]int{"zfs list": 1, "zfs destroy": 1}},
 	} {
 		if err := step.do(t.Context()); err != nil {
 			t.Fatalf("%s: %v", step.name, err)

@@ -31,9 +31,12 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	return p.engine.CarryOut(ctx, zpool.Change{
 		Unit: holder, ID: id,
 		Plan: p.planned(holder, func(plan zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) { return plan.Delete(z, id) }),
-		// The volume is there, nothing depends on it and the zpool answers: the only cause left
-		// is that a process has it open.
+		// The volume is there, nothing depends on it, and ZFS was asked: the only cause left is
+		// that a process has it open.
 		Refused: func(_ *zpool.Facts, failure error) error {
+			if errors.Is(failure, provision.ErrUnavailable) {
+				return failure
+			}
 			return fmt.Errorf("%w: volume %s: %w", provision.ErrInUse, id, failure)
 		},
 	})

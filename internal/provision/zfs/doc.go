@@ -86,6 +86,12 @@
 // snapshots only in zpools with volumes of Berth's: a node may have thousands of others. It never
 // asks a suspended zpool: the process might not return.
 //
+// # Names
+//
+// ZFS knows a dataset by its name alone, and the facts are up to a minute old. So right before a
+// step that destroys, renames or rolls back something, the provisioner asks ZFS what bears the name
+// now: see [zpool.Subject].
+//
 // # Failure
 //
 // The text of a message of ZFS decides nothing. When a command fails, the provisioner reads the

@@ -2,7 +2,6 @@ package zfs_test
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -168,10 +167,9 @@ func TestFilesystemsOfAHiddenNameElsewhereAreNotBerths(t *testing.T) {
 // copied puts a copy of a volume with its record elsewhere, as zfs send -p does.
 func copied(h *zfstest.Host, from, to string) {
 	h.Edit(func(zpools map[string]*zfstest.Zpool) {
-		d := *zpools["tank"].Datasets[from]
-		d.Props, d.Snapshots = maps.Clone(d.Props), maps.Clone(d.Snapshots)
+		d := zpools["tank"].Datasets[from].Received()
 		all := zpools[strings.Split(to, "/")[0]].Datasets
-		all[to[:strings.LastIndex(to, "/")]], all[to] = &zfstest.Dataset{Props: map[string]string{}}, &d
+		all[to[:strings.LastIndex(to, "/")]], all[to] = &zfstest.Dataset{Props: map[string]string{}}, d
 	})
 }
 

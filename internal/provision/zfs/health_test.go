@@ -87,6 +87,27 @@ func TestASuspendedZpoolIsNeverAskedAndBlocksNoCaller(t *testing.T) {
 	}
 }
 
+func TestAZpoolThatIsSuspendedBetweenTwoStepsIsNotAsked(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-1", 2)
+	snap(t, p, "snap-1", "pvc-1")
+	p.Wait()
+	h.Around = only("zfs create", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) { // of the trash
+		out, err := do()
+		setState(h, "SUSPENDED")
+		_, _ = p.Report(t.Context())
+		h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+			t.Errorf("%v was started", c.Args)
+			return do()
+		}
+		return out, err
+	})
+	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrUnavailable) || errors.Is(err, provision.ErrInUse) {
+		t.Errorf("deleting: %v, want ErrUnavailable", err)
+	}
+}
+
 func TestVolumesOfAZpoolThatWentAreNotTakenForDeleted(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))

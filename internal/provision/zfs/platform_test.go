@@ -3,6 +3,7 @@
 package zfs_test
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/provision/zfs/kernel"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 )
@@ -147,9 +149,9 @@ func TestProcessesPerOperationOnRealZFS(t *testing.T) {
 			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 128 << 20})
 			return err
 		}, processes{"zfs set": 2}},
-		{"delete a copy", func() error { return p.Delete(ctx, "pvc-2") }, processes{"zfs destroy": 1}},
-		{"delete a snapshot", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, processes{"zfs destroy": 1}},
-		{"delete", func() error { return p.Delete(ctx, "pvc-1") }, processes{"zfs destroy": 1}},
+		{"delete a copy", func() error { return p.Delete(ctx, "pvc-2") }, processes{"zfs list": 1, "zfs destroy": 1}},
+		{"delete a snapshot", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, processes{"zfs list": 1, "zfs destroy": 1}},
+		{"delete", func() error { return p.Delete(ctx, "pvc-1") }, processes{"zfs list": 1, "zfs destroy": 1}},
 	} {
 		zfstest.Run(t, "udevadm", "settle")
 		started := time.Now()
@@ -165,4 +167,32 @@ func TestProcessesPerOperationOnRealZFS(t *testing.T) {
 			t.Errorf("%s and a report started %v, want %v", step.name, got, step.want)
 		}
 	}
+}
+
+func TestADeletionSparesAZvolThatGotTheNameMeanwhileOnRealZFS(t *testing.T) {
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
+	pool := zfstest.RealPool(t, parent)
+	c, _, _ := zfstest.RealConfig(t)
+	p, err := zfs.New(c) // nothing watches for changes by others
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 64 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	restarted, err := zfs.New(c) // and reads the volume's guid
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := restarted.Report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	zfstest.Run(t, "udevadm", "settle")
+	zfstest.Run(t, "zfs", "rename", volumes+"pvc-1", parent+"/renamed")
+	zfstest.Run(t, "zfs", "create", "-V", "64m", "-o", "berth.dev:volume=pvc-1", volumes+"pvc-1")
+	zfstest.Run(t, "udevadm", "settle")
+	if err := restarted.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("deleting it: %v, want ErrUnavailable", err)
+	}
+	zfstest.Run(t, "zfs", "list", volumes+"pvc-1") // fails the test if it is gone
 }

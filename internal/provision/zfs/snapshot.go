@@ -93,7 +93,7 @@ func (p *Provisioner) DeleteSnapshot(ctx context.Context, id string) error {
 			if s == nil {
 				return nil, nil
 			}
-			return []zpool.Step{plan.DropStep(of, id)}, z.Answers(p.config.Now())
+			return []zpool.Step{plan.DropStep(z, of, id)}, z.Answers(p.config.Now())
 		}),
 	})
 }

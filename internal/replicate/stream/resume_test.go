@@ -148,6 +148,22 @@ func TestAReceiverStartsOverWhenTheSenderCannotGoOn(t *testing.T) {
 	})
 }
 
+// A process may end after the pool took all, and before the sender's word about all of it came.
+func TestAHalfStreamThatLacksNoBytesIsCompleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		content := random(2 * wire.MaxData)
+		e := newEnds(t, content)
+		half := stream.Half{Stream: ask}
+		half.Stream.To = "beta"
+		e.to.half, e.to.bytes = &half, bytes.Clone(content)
+		o := e.run(t.Context())
+		check(t, errors.Join(o.sendErr, o.recvErr))
+		if !bytes.Equal(e.to.snapshots[target], content) || o.sent.Progress.Raw > 0 {
+			t.Errorf("%d bytes arrived, %d were sent again", len(e.to.snapshots[target]), o.sent.Progress.Raw)
+		}
+	})
+}
+
 // The pool waits, and so must the sender: on a link without buffers it reads no more than the two ends hold.
 func TestASlowPoolHoldsTheSenderBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -186,6 +202,12 @@ func TestPassedAndDurableReachTheSender(t *testing.T) {
 		check(t, errors.Join(o.sendErr, o.recvErr))
 		if !slices.IsSorted(passed) || passed[len(passed)-1] < 16*wire.MaxData {
 			t.Errorf("the sender heard %v of %d bytes", passed, 20*wire.MaxData)
+		}
+		if slices.ContainsFunc(passed, func(n uint64) bool { return n%(4*wire.MaxData) != 0 }) {
+			t.Errorf("the sender heard %v, want a word for each four frames", passed)
+		}
+		if p := o.sent.Progress; p.Durable != p.Passed {
+			t.Errorf("the pool keeps all that it took, and the sender heard %+v", p)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/replicate/stream"
@@ -40,9 +41,16 @@ func TestAStreamArrivesAsItWasSent(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newEnds(t, test.content)
 				e.ask.Base = test.base
+				began := time.Now()
 				o := e.run(t.Context())
 				check(t, o.sendErr)
 				check(t, o.recvErr)
+				if took := time.Since(began); took > 0 {
+					t.Errorf("an end waited for %s, and nothing was late", took)
+				}
+				if e.to.discarded > 0 {
+					t.Error("a half stream was deleted that was none")
+				}
 				if !o.sent.Committed || !o.received.Committed {
 					t.Errorf("committed: the sender says %t, the receiver %t", o.sent.Committed, o.received.Committed)
 				}
@@ -95,6 +103,21 @@ func TestBothEndsTellWhyAStreamEnded(t *testing.T) {
 		"the sender's epoch is old":                       {change: func(e *ends) { e.from.epoch = epoch1 }, want: wire.StaleEpoch},
 		"the sender's epoch is of a restored backup": {
 			change: func(e *ends) { e.from.epoch = lineage.Epoch{Number: 2, ID: "other"} }, want: wire.RivalEpoch},
+		"the receiver's pool does not say what it has": {
+			change: func(e *ends) { e.to.halfErr = errPool }, want: wire.Failed},
+		"the receiver's pool does not delete a half stream of another snapshot": {
+			change: func(e *ends) { e.to.half, e.to.discardErr = &stream.Half{}, errPool }, want: wire.Failed},
+		"the sender cannot go on, and nobody asked": {
+			change: func(e *ends) { e.from.openErr = wire.Errorf(wire.CannotResume, "no") }, want: wire.CannotResume},
+		"the receiver's pool fails at the last byte": {
+			change: func(e *ends) {
+				e.to.write = func(total int) error {
+					if total == 6*wire.MaxData {
+						return errPool
+					}
+					return nil
+				}
+			}, want: wire.Failed, kept: []bool{false}},
 		"the receiver's pool is full at the beginning": {
 			change: func(e *ends) { e.to.beginErr = wire.Errorf(wire.PoolFull, "no room") }, want: wire.PoolFull},
 		"the receiver's pool is full in the middle": {
@@ -153,6 +176,9 @@ func TestBothEndsTellWhyAStreamEnded(t *testing.T) {
 				if slices.Contains(e.from.closed, true) {
 					t.Error("the source was told that the receiver has the snapshot")
 				}
+				if half := e.to.discardErr != nil; (e.to.discarded > 0) != half {
+					t.Errorf("half streams were deleted %d times", e.to.discarded)
+				}
 			})
 		})
 	}
@@ -171,6 +197,7 @@ func TestACallerEndsAStreamAtEitherEnd(t *testing.T) {
 				stop := func(p stream.Progress) {
 					if p.Raw > 3*wire.MaxData {
 						cancel()
+						<-time.After(time.Millisecond) // both ends have noticed that
 					}
 				}
 				if who == "sender" {

@@ -47,14 +47,16 @@ type pool struct {
 	aborted   []bool
 
 	// What the test makes it do.
-	replicas  []string
-	epoch     lineage.Epoch
-	openErr   error
-	beginErr  error
-	commitErr error
-	write     func(total int) error
-	source    func(ctx context.Context, rest []byte) io.Reader
-	closed    []bool
+	replicas   []string
+	epoch      lineage.Epoch
+	openErr    error
+	halfErr    error
+	discardErr error
+	beginErr   error
+	commitErr  error
+	write      func(total int) error
+	source     func(ctx context.Context, rest []byte) io.Reader
+	closed     []bool
 	// drop: what arrives is thrown away.
 	drop bool
 }
@@ -112,8 +114,8 @@ func (s *source) Close(committed bool) error {
 func (p *pool) Half(context.Context) (stream.Half, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.half == nil {
-		return stream.Half{}, false, nil
+	if p.half == nil || p.halfErr != nil {
+		return stream.Half{}, false, p.halfErr
 	}
 	h := *p.half
 	h.Resume.Offset = uint64(len(p.bytes))
@@ -125,7 +127,7 @@ func (p *pool) Discard(context.Context) error {
 	defer p.mu.Unlock()
 	p.half, p.bytes = nil, nil
 	p.discarded++
-	return nil
+	return p.discardErr
 }
 
 func (p *pool) Begin(_ context.Context, h stream.Header) (stream.Intake, error) {
@@ -163,7 +165,11 @@ func (i *intake) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (i *intake) Durable() uint64 { return 0 }
+func (i *intake) Durable() uint64 {
+	i.pool.mu.Lock()
+	defer i.pool.mu.Unlock()
+	return uint64(len(i.pool.bytes))
+}
 
 func (i *intake) Commit(context.Context) error {
 	i.pool.mu.Lock()

@@ -24,14 +24,23 @@ func (c *call) settleFilesystem(ctx context.Context) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading PoolClass %s: %w", c.request.PoolClass, err)
 	}
+	if err == nil {
+		c.request, err = c.request.In(class)
+		return err
+	}
 	if c.request.Mode != v1alpha1.Block {
-		c.request.FSType = cmp.Or(c.request.FSType, storageclass.FSTypeFor(class.Spec.Provisioner))
+		c.request.FSType = cmp.Or(c.request.FSType, storageclass.DefaultFSType)
 	}
-	if err != nil {
-		return nil //nolint:nilerr // no node serves a missing class, and placing the volume reports that
+	return nil //nolint:nilerr // no node serves a missing class, and placing the volume reports that
+}
+
+// In returns the request as CreateVolume makes a volume of it from a class: with the filesystem of
+// the class, if the request names none. An error says that the class has no such volumes. The
+// request of a copy must have the filesystem of its source.
+func (r Request) In(class *v1alpha1.PoolClass) (Request, error) {
+	if r.Mode == v1alpha1.Block {
+		return r, storageclass.CheckFSType("", class)
 	}
-	if c.request.Mode == v1alpha1.Block {
-		return storageclass.CheckFSType("", class)
-	}
-	return cmp.Or(storageclass.CheckFSType(c.request.FSType, class), storageclass.CheckMkfsOptions(c.request.FSType, c.request.MkfsOptions), c.request.mountable())
+	r.FSType = cmp.Or(r.FSType, storageclass.FSTypeFor(class.Spec.Provisioner))
+	return r, cmp.Or(storageclass.CheckFSType(r.FSType, class), storageclass.CheckMkfsOptions(r.FSType, r.MkfsOptions), r.mountable())
 }

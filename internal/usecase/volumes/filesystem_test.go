@@ -64,6 +64,7 @@ func TestAClaimThatNamesNoFilesystemGetsThatOfItsClass(t *testing.T) {
 		"a class of ZFS":                                   {class: classOf(v1alpha1.ProvisionerZFS), request: files, want: v1alpha1.Dataset},
 		"a class of LVM":                                   {class: classOf(v1alpha1.ProvisionerLVM), request: files, want: v1alpha1.Ext4},
 		"an unknown class":                                 {request: files, want: v1alpha1.Ext4},
+		"a block volume of an unknown class":               {request: Request{Mode: v1alpha1.Block}, want: ""},
 		"a block volume of ZFS":                            {class: classOf(v1alpha1.ProvisionerZFS), request: Request{Mode: v1alpha1.Block}, want: ""},
 		"ext4 by name in a class of ZFS":                   {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.FSType = v1alpha1.Ext4 }), want: v1alpha1.Ext4},
 		"zfs by name in a class of ZFS":                    {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.FSType = v1alpha1.Dataset }), want: v1alpha1.Dataset},

@@ -53,6 +53,7 @@ func (o *objects) PersistentVolume(_ context.Context, name string) (*corev1.Pers
 func (o *objects) StorageClass(_ context.Context, name string) (*storagev1.StorageClass, error) {
 	return o.classes[name], nil
 }
+func (o *objects) PoolClass(context.Context, string) (*v1alpha1.PoolClass, error) { return nil, nil }
 func (o *objects) Volume(_ context.Context, name string) (*v1alpha1.Volume, error) {
 	return o.volumes[name], nil
 }

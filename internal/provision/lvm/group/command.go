@@ -116,20 +116,20 @@ func (t Tool) extendCommand(lv string, size int64) run.Command {
 }
 
 // removeCommand removes volumes and snapshots. LVM goes on with the others when one cannot be
-// removed.
-func (t Tool) removeCommand(group string, ids ...string) run.Command {
-	return t.command("lvremove", append([]string{"--yes"}, within(group, ids)...)...)
+// removed, and leaves out those that are not the reported ones.
+func (t Tool) removeCommand(g *Facts, ids ...string) run.Command {
+	return t.command("lvremove", append([]string{"--yes", "--select", g.those(ids)}, within(g.Name, ids)...)...)
 }
 
 // markCommand turns a volume or a snapshot into a remnant. LVM writes both tags and the
 // permission in one change. LVM fails if it is asked for the permission that is set already, so
-// only a read-only one is made writable.
-func (t Tool) markCommand(group, id string, is carved) run.Command {
-	args := append([]string{"--yes", "--deltag", identity(id, is.copying), "--addtag", tagWiping + id}, wipedTags(is.wiped, 0)...)
+// only a read-only one is made writable. LVM leaves out one that is not the reported one.
+func (t Tool) markCommand(g *Facts, id string, is carved) run.Command {
+	args := append([]string{"--yes", "--select", g.those([]string{id}), "--deltag", identity(id, is.copying), "--addtag", tagWiping + id}, wipedTags(is.wiped, 0)...)
 	if is.readOnly {
 		args = append(args, "--permission", "rw")
 	}
-	return t.command("lvchange", append(args, group+"/"+id)...)
+	return t.command("lvchange", append(args, g.Name+"/"+id)...)
 }
 
 // wipedCommand records how many bytes of a remnant need not be wiped again, in place of the

@@ -26,6 +26,38 @@ func mappingUUID(group, lv string) string {
 	return "LVM-" + strings.ReplaceAll(group+lv, "-", "")
 }
 
+// those selects logical volumes by the UUIDs that LVM reported, since others may have given a name
+// to another volume meanwhile. LVM compares them under the group's lock. A volume whose UUID is
+// not known yet is selected by its name.
+func (g *Facts) those(lvs []string) string {
+	selected := make([]string, len(lvs))
+	for i, lv := range lvs {
+		selected[i] = `lv_name="` + lv + `"`
+		if uuid := g.lvUUID(lv); uuid != "" {
+			selected[i] = "lv_uuid=" + uuid
+		}
+	}
+	return strings.Join(selected, " || ")
+}
+
+// uuidParts are the lengths of the parts of a UUID, as LVM writes it.
+var uuidParts = []int{6, 4, 4, 4, 4, 4, 6}
+
+// lvUUID is LVM's uuid of a logical volume; empty while it is not known.
+func (g *Facts) lvUUID(lv string) string {
+	const digits = 32
+	text := g.UUIDs[lv]
+	if len(text) < digits {
+		return ""
+	}
+	text = text[len(text)-digits:]
+	var parts []string
+	for _, length := range uuidParts {
+		parts, text = append(parts, text[:length]), text[length:]
+	}
+	return strings.Join(parts, "-")
+}
+
 // content of a logical volume: its device.
 func (g *Facts) content(lv string) provision.Content {
 	return provision.Content{Source: g.DevicePath(lv), Identity: g.Identity(lv)}

@@ -90,7 +90,7 @@ func (p Planner) Drop(g *Facts, id string) (*Step, error) {
 		return nil, fmt.Errorf("%w: volume group %s is missing", provision.ErrPoolMissing, g.Name)
 	}
 	given := *g.Pending[id].Cow
-	s := &Step{Command: p.removeCommand(g.Name, cowName(id)), Writes: cowMakes}
+	s := &Step{Command: p.removeCommand(g, cowName(id)), Writes: cowMakes}
 	if given.wipe != provision.WipeNone {
 		s.Command, s.Writes = p.splitCommand(g.Name, id), 1
 	}

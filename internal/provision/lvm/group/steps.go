@@ -135,13 +135,13 @@ func (p Planner) Remove(g *Facts, thin, id string, fresh bool) (*Step, error) {
 	if there, err := deletable(g, id, fresh); !there || err != nil {
 		return nil, err
 	}
-	return p.Removal(g.Name, thin, id), nil
+	return p.Removal(g, thin, id), nil
 }
 
 // Removal removes volumes and snapshots of one pool. LVM writes the group's metadata for each
 // thin one, and once for all thick ones.
-func (p Planner) Removal(name, thin string, ids ...string) *Step {
-	s := &Step{Command: p.removeCommand(name, ids...), Thin: thin, Writes: makes(thin), Learn: func(g *Facts) {
+func (p Planner) Removal(g *Facts, thin string, ids ...string) *Step {
+	s := &Step{Command: p.removeCommand(g, ids...), Thin: thin, Writes: makes(thin), Learn: func(g *Facts) {
 		for _, id := range ids {
 			g.discard(id)
 		}
@@ -157,7 +157,7 @@ func (p Planner) Mark(g *Facts, id string, fresh bool) (*Step, error) {
 	if there, err := deletable(g, id, fresh); !there || err != nil {
 		return nil, err
 	}
-	return &Step{Command: p.markCommand(g.Name, id, *g.Find(id)), Learn: func(g *Facts) { g.bury(id) }}, nil
+	return &Step{Command: p.markCommand(g, id, *g.Find(id)), Learn: func(g *Facts) { g.bury(id) }}, nil
 }
 
 // RemoveWiped removes a remnant that is wiped.
@@ -165,7 +165,7 @@ func (p Planner) RemoveWiped(g *Facts, id string) (*Step, error) {
 	if there, err := Wipeable(g, id); !there || err != nil {
 		return nil, err
 	}
-	return &Step{Command: p.removeCommand(g.Name, id), Learn: func(g *Facts) { delete(g.Wiping, id) }}, nil
+	return &Step{Command: p.removeCommand(g, id), Learn: func(g *Facts) { delete(g.Wiping, id) }}, nil
 }
 
 // Wiped records how many bytes of a remnant need not be wiped again.

@@ -196,8 +196,10 @@ func TestARemovalAccountsForWhatLVMWrites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := thick(copied(whole))
 			g.Volumes["pvc-2"] = &volume{}
-			s := planner.Removal("vg", tc.thin, "pvc-1", "pvc-2")
+			g.UUIDs = map[string]string{"pvc-1": mappingUUID("4PBl3Q-KVRL-PgFX-52aC-hYcS-3lFV-eKrDTv", "KiA72X-7WJ0-wgQZ-V69o-HWiz-HHd1-6Nt6Hp")}
+			s := planner.Removal(g, tc.thin, "pvc-1", "pvc-2")
 			command(t, s, tc.writes, "vg/pvc-1", "vg/pvc-2")
+			command(t, s, tc.writes, "--select", `lv_uuid=KiA72X-7WJ0-wgQZ-V69o-HWiz-HHd1-6Nt6Hp || lv_name="pvc-2"`)
 			if s.Learn(g); len(g.Volumes) != 0 || len(g.Snapshots) != 1 {
 				t.Errorf("%d volumes and %d snapshots are left", len(g.Volumes), len(g.Snapshots))
 			}

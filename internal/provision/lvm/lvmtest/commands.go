@@ -25,7 +25,7 @@ type arguments struct {
 var valued = []string{
 	"--config", "--reportformat", "--units", "--configreport", "-o", "--wipesignatures", "--zero", "--size", "--name", "--addtag", "--activate",
 	"--type", "--thinpool", "--virtualsize", "--permission", "--setactivationskip", "--poolmetadatasize", "--chunksize",
-	"--metadatasize",
+	"--metadatasize", "--select",
 }
 
 func parse(args []string) (a arguments) {
@@ -132,7 +132,7 @@ func (h *Host) create(a arguments, fail failure) ([]byte, error) {
 
 func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error) {
 	if operation == "lvremove" {
-		return h.remove(a.operands, fail)
+		return h.remove(a, fail)
 	}
 	for _, operand := range a.operands {
 		if is, err := h.deactivatePart(operand, a); err != nil {
@@ -145,6 +145,9 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 			return fail("Failed to find logical volume %q", operand)
 		}
 		id := operand[strings.Index(operand, "/")+1:]
+		if !g.selected(id, a) {
+			continue
+		}
 		switch operation {
 		case "lvextend":
 			if err := g.extend(v, a); err != nil {
@@ -191,13 +194,14 @@ func (h *Host) alter(v *Volume, operand string, a arguments) (written bool, err 
 // remove removes logical volumes, as LVM does. A volume in use does not keep it from removing the
 // others. LVM writes the group twice for each thin volume and each snapshot, and once for all
 // other volumes together.
-func (h *Host) remove(operands []string, fail failure) (out []byte, err error) {
+func (h *Host) remove(a arguments, fail failure) (out []byte, err error) {
 	var written *Group
-	for _, operand := range operands {
+	for _, operand := range a.operands {
 		g, v := h.device("/dev/" + operand)
 		switch {
 		case v == nil:
 			out, err = fail("Failed to find logical volume %q", operand)
+		case !g.selected(operand[strings.Index(operand, "/")+1:], a):
 		case v.open():
 			out, err = fail("Logical volume %s in use.", operand)
 		case v.Pool != "" || v.Origin != "":
@@ -213,6 +217,17 @@ func (h *Host) remove(operands []string, fail failure) (out []byte, err error) {
 		written.commit(h)
 	}
 	return out, err
+}
+
+// selected says whether a command is about a volume that it names: LVM leaves out, without an
+// error, those that a selection does not name.
+func (g *Group) selected(name string, a arguments) bool {
+	selection, some := a.flags["--select"]
+	if !some {
+		return true
+	}
+	of := []string{`lv_name="` + name + `"`, "lv_uuid=" + g.lvUUID(name)}
+	return slices.ContainsFunc(strings.Split(selection, " || "), func(s string) bool { return slices.Contains(of, s) })
 }
 
 // change plays lvchange on a volume, and says whether LVM writes metadata for it.

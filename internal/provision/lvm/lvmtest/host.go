@@ -69,6 +69,8 @@ type Group struct {
 
 // Volume is a logical volume.
 type Volume struct {
+	// uuid is empty until LVM is asked for it. It stays with the volume whatever its name.
+	uuid string
 	// Extents of its size. A thin volume takes none of the group's.
 	Extents      int64
 	Tags         []string

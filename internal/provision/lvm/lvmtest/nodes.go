@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync/atomic"
 
 	"berth.dev/berth/internal/provision"
 )
@@ -103,8 +104,21 @@ func (h *Host) remake(operands []string, fail failure) ([]byte, error) {
 
 func (g *Group) mapping(name string) string { return doubled(g.Name) + "-" + doubled(name) }
 
-// lvUUID is LVM's uuid of a logical volume, and mappingUUID that of its device.
-func (g *Group) lvUUID(name string) string { return "uuid-of-" + name }
+// uuids counts the logical volumes that have a UUID.
+var uuids atomic.Int64
+
+// lvUUID is LVM's uuid of a logical volume, and mappingUUID that of its device. A volume that is
+// made anew under a name has another one.
+func (g *Group) lvUUID(name string) string {
+	v := g.Volumes[name]
+	if v == nil {
+		return ""
+	}
+	if v.uuid == "" {
+		v.uuid = fmt.Sprintf("%06d-0000-0000-0000-0000-0000-played", uuids.Add(1))
+	}
+	return v.uuid
+}
 
 func (g *Group) mappingUUID(name string) string {
 	return "LVM-" + strings.ReplaceAll(g.uuid()+g.lvUUID(name), "-", "")

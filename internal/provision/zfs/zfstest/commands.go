@@ -66,10 +66,11 @@ func (h *Host) answer(c run.Command) ([]byte, error) {
 	switch {
 	case z == nil:
 		return nil, fmt.Errorf("cannot open '%s': dataset does not exist", name)
-	case c.Args[0] == "list" && strings.Contains(name, "@"):
-		return h.listSnapshots(a.operands)
 	case c.Args[0] == "list":
-		return h.list(name, strings.Contains(a.flags["-t"], "snapshot")), nil
+		if _, all := a.flags["-r"]; all {
+			return h.list(name, strings.Contains(a.flags["-t"], "snapshot")), nil
+		}
+		return h.listNamed(a.operands)
 	}
 	return nil, h.change(z, c.Args[0], a, name)
 }

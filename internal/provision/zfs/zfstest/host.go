@@ -39,6 +39,8 @@ type Host struct {
 	links map[string]string
 	left  []onDisks
 	txg   int64
+	// guids counts the datasets and snapshots that have a guid.
+	guids int64
 }
 
 // Zpool is an imported zpool.
@@ -55,6 +57,8 @@ type Zpool struct {
 // Dataset is a filesystem, or a zvol with a size.
 type Dataset struct {
 	Props map[string]string
+	// guid is 0 until ZFS is asked for it. It stays with the dataset whatever its name.
+	guid int64
 	// Volsize is 0 for a filesystem.
 	Volsize, Refreservation, Refquota, Quota int64
 	// Block is the size of a zvol's blocks.
@@ -82,6 +86,7 @@ type Dataset struct {
 // Snapshot of a dataset.
 type Snapshot struct {
 	Props    map[string]string
+	guid     int64
 	Volsize  int64
 	Content  string
 	TXG      int64
@@ -111,6 +116,14 @@ func (h *Host) Edit(f func(zpools map[string]*Zpool)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f(h.zpools)
+}
+
+// Received returns a dataset as one is that zfs receive makes of a stream of d, with its
+// properties: it has a guid of its own, and its snapshots keep theirs.
+func (d *Dataset) Received() *Dataset {
+	r := *d
+	r.guid, r.Props, r.Snapshots = 0, maps.Clone(d.Props), maps.Clone(d.Snapshots)
+	return &r
 }
 
 // PutFilesystem makes a filesystem with such properties.

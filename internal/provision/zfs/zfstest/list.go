@@ -16,35 +16,50 @@ func (h *Host) list(name string, snapshots bool) []byte {
 	z := h.zpools[zpoolOf(name)]
 	for _, name := range slices.Sorted(maps.Keys(z.Datasets)) {
 		d := z.Datasets[name]
-		z.print(&out, name, d)
+		h.print(&out, name, d)
 		if !snapshots {
 			continue
 		}
 		for _, at := range slices.Sorted(maps.Keys(d.Snapshots)) {
-			z.printSnapshot(&out, name, at, d.Snapshots[at])
+			h.printSnapshot(&out, name, at, d.Snapshots[at])
 		}
 	}
 	return out.Bytes()
 }
 
-// listSnapshots prints the snapshots that are there, as ZFS does.
-func (h *Host) listSnapshots(names []string) (printed []byte, err error) {
+// listNamed prints those of the named datasets and snapshots that are there, as ZFS does.
+func (h *Host) listNamed(names []string) (printed []byte, err error) {
 	var out bytes.Buffer
-	for _, name := range names {
+	for _, name := range slices.Sorted(slices.Values(names)) {
 		of, at, _ := strings.Cut(name, "@")
-		if _, s := h.findSnapshot(name); s != nil {
-			h.zpools[zpoolOf(name)].printSnapshot(&out, of, at, s)
-		} else {
+		_, d := h.find(name)
+		_, s := h.findSnapshot(name)
+		switch {
+		case d != nil:
+			h.print(&out, name, d)
+		case s != nil:
+			h.printSnapshot(&out, of, at, s)
+		default:
 			err = fmt.Errorf("cannot open '%s': dataset does not exist", name)
 		}
 	}
 	return out.Bytes(), err
 }
 
+// guidOf returns a guid that no other dataset or snapshot has.
+func (h *Host) guidOf(of *int64) string {
+	if *of == 0 {
+		h.guids++
+		*of = h.guids
+	}
+	return text(*of)
+}
+
 // user are the columns of user properties.
 var user = []string{"berth.dev:pool", "berth.dev:volume", "berth.dev:fs", "berth.dev:source", "berth.dev:inline", "berth.dev:snapshot", "berth.dev:size", "berth.dev:taken"}
 
-func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
+func (h *Host) print(out *bytes.Buffer, name string, d *Dataset) {
+	z := h.zpools[zpoolOf(name)]
 	kind, size := "filesystem", "-"
 	if d.Volsize > 0 {
 		kind, size = "volume", text(d.Volsize)
@@ -67,10 +82,11 @@ func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
 	if d.Volsize == 0 {
 		canMount = cmp.Or(d.Props["canmount"], "on")
 	}
-	out.WriteString(strings.Join(append(line, canMount), "\t") + "\n")
+	out.WriteString(strings.Join(append(line, canMount, h.guidOf(&d.guid)), "\t") + "\n")
 }
 
-func (z *Zpool) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
+func (h *Host) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
+	z := h.zpools[zpoolOf(of)]
 	deferred, volsize := "off", "-"
 	if s.Volsize > 0 {
 		volsize = text(s.Volsize)
@@ -85,7 +101,7 @@ func (z *Zpool) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
 	for _, p := range user {
 		line = append(line, cmp.Or(s.Props[p], z.property(of, p), "-"))
 	}
-	out.WriteString(strings.Join(append(line, "-"), "\t") + "\n")
+	out.WriteString(strings.Join(append(line, "-", h.guidOf(&s.guid)), "\t") + "\n")
 }
 
 // property returns a dataset's own property, or the one inherited from the datasets above.

@@ -33,7 +33,7 @@ func (p Planner) Leftovers(z *Facts, name string) []Step {
 	at := d.base()
 	switch {
 	case at != "":
-		return []Step{p.DropStep(name, at)}
+		return []Step{p.DropStep(z, name, at)}
 	case d.ahead():
 		return []Step{p.quotaStep(name, d.size)}
 	case d.short:
@@ -41,14 +41,14 @@ func (p Planner) Leftovers(z *Facts, name string) []Step {
 	case d.area != trash:
 		return nil
 	case len(d.snapshots) == 0:
-		return []Step{p.destroyStep(name, d)}
+		return []Step{p.destroyStep(z, name)}
 	case d.reserved:
 		return []Step{{Command: p.releaseCommand(name), Learn: func(z *Facts) { z.Datasets[name].reserved = false }}}
 	case d.dirty:
 		// Nothing needs the data that was written since the last snapshot.
 		return []Step{{
-			Command: p.rollbackCommand(name + "@" + d.newest()),
-			Learn:   func(z *Facts) { z.Datasets[name].dirty = false },
+			Command: p.rollbackCommand(name + "@" + d.newest()), Subject: z.subject(name, d.newest()),
+			Learn: func(z *Facts) { z.Datasets[name].dirty = false },
 		}}
 	}
 	return nil

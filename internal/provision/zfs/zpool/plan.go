@@ -77,15 +77,15 @@ func (p Planner) Delete(z *Facts, id string) ([]Step, error) {
 		if other, taken := z.Taken(id); taken {
 			return nil, ConflictTaken(other)
 		}
-		return p.discardSteps(z, id)
+		return p.discardSteps(z, id), nil
 	}
 	if err := z.Answers(p.Now); err != nil {
 		return nil, err
 	}
 	if len(d.snapshots) == 0 {
-		return []Step{p.destroyStep(name, d)}, nil
+		return []Step{p.destroyStep(z, name)}, nil
 	}
-	away := p.moveStep(name, z.trashName(d.Parent, id), trash)
+	away := p.moveStep(z, name, z.trashName(d.Parent, id), trash)
 	away.Unused = d.unmounted(name) // ZFS would rename a mounted dataset
 	return append(p.areaSteps(z, d.Parent, trash), away), nil
 }
@@ -128,8 +128,9 @@ func (p Planner) snapshotStep(of string, d *Dataset, at string) Step {
 }
 
 // DropStep removes a snapshot, at once or with the last of its clones.
-func (p Planner) DropStep(of, at string) Step {
+func (p Planner) DropStep(z *Facts, of, at string) Step {
 	return Step{
+		Subject: z.subject(of, at),
 		Command: p.dropCommand(of + "@" + at),
 		Learn: func(z *Facts) {
 			d := z.Datasets[of]

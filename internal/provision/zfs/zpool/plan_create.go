@@ -37,8 +37,7 @@ func (p Planner) Create(z *Facts, r provision.CreateRequest, parent string) ([]S
 	}
 	last := &makeIt[len(makeIt)-1]
 	last.Takes, last.Parent, last.Makes = needs, parent, true
-	discard, err := p.discardSteps(z, r.ID)
-	return slices.Concat(p.areaSteps(z, parent, live), discard, makeIt), err
+	return slices.Concat(p.areaSteps(z, parent, live), p.discardSteps(z, r.ID), makeIt), nil
 }
 
 // planWhole plans the steps that complete a volume that is there: the process that made it, or
@@ -65,13 +64,15 @@ func (p Planner) planWhole(z *Facts, r provision.CreateRequest, size int64, name
 // of its own stays, no matter which process made it.
 func (p Planner) UndoCreate(z *Facts, r provision.CreateRequest) []Step {
 	name, d := z.Volume(r.ID)
-	if d == nil || d.reserved || d.holds || len(d.snapshots) > 0 {
+	if d == nil || d.reserved || len(d.snapshots) > 0 {
 		return nil
 	}
 	if d.Filesystem != "" && r.Source == (provision.Source{}) {
 		return nil // it was formatted, and not by this change
 	}
-	return []Step{p.destroyStep(name, d)}
+	destroy := p.destroyStep(z, name)
+	destroy.Subject.empty = true
+	return []Step{destroy}
 }
 
 // Unfinished returns the datasets that a crash left of a volume.
@@ -85,19 +86,15 @@ func (z *Facts) Unfinished(id string) (names []string) {
 }
 
 // discardSteps destroy the datasets that a crash left of a volume. They hold nothing, and are of
-// use only to a caller that knows the volume's id. No record says that they are Berth's, so the
-// steps need fresh facts: since the last report others may have written to them.
-func (p Planner) discardSteps(z *Facts, id string) (steps []Step, err error) {
+// use only to a caller that knows the volume's id.
+func (p Planner) discardSteps(z *Facts, id string) (steps []Step) {
 	if z == nil {
-		return nil, nil
+		return nil
 	}
 	for _, name := range z.Unfinished(id) {
-		if !p.Fresh {
-			return nil, fmt.Errorf("%w: dataset %s was left half made, and ZFS did not say what it holds now", provision.ErrUnavailable, name)
-		}
-		steps = append(steps, p.destroyStep(name, z.Datasets[name]))
+		steps = append(steps, p.destroyStep(z, name))
 	}
-	return steps, nil
+	return steps
 }
 
 // matches returns ErrConflict unless a volume is as a request asks for. A volume without its

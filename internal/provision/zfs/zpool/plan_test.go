@@ -197,23 +197,23 @@ func TestASnapshotIsForgottenWithItsLastClone(t *testing.T) {
 		}
 	}
 	is(true, true)
-	planner.DropStep(vol, "snap-1").Learn(z)
+	planner.DropStep(z, vol, "snap-1").Learn(z)
 	is(true, false)
 	for _, name := range []string{one, two} {
 		is(true, false)
-		planner.destroyStep(name, z.Datasets[name]).Learn(z)
+		planner.destroyStep(z, name).Learn(z)
 	}
 	is(false, false)
 	three := clone(z, "pvc-4") // of a snapshot that the report did not show
-	planner.destroyStep(three, z.Datasets[three]).Learn(z)
+	planner.destroyStep(z, three).Learn(z)
 
 	z.Datasets[vol].snapshots["snap-1"] = &Snapshot{id: "snap-1"}
 	four := clone(z, "pvc-5")
-	planner.destroyStep(four, z.Datasets[four]).Learn(z)
+	planner.destroyStep(z, four).Learn(z)
 	is(true, true)
-	planner.DropStep(vol, "snap-1").Learn(z)
+	planner.DropStep(z, vol, "snap-1").Learn(z)
 	is(false, false)
-	planner.destroyStep(vol, z.Datasets[vol]).Learn(z)
+	planner.destroyStep(z, vol).Learn(z)
 	if len(z.Datasets) != 0 {
 		t.Errorf("it holds %d datasets", len(z.Datasets))
 	}

@@ -9,7 +9,7 @@ import (
 // columns of a report, in the order in which Parse reads them.
 var columns = []string{
 	"name", "type", "used", "available", "referenced", "written", "volsize", "refreservation", "refquota", "quota", "origin", "defer_destroy", "createtxg", "creation",
-	PropPool, PropVolume, propFilesystem, propSource, propInline, PropSnapshot, propSize, propTaken, propCanMount,
+	PropPool, PropVolume, propFilesystem, propSource, propInline, PropSnapshot, propSize, propTaken, propCanMount, "guid",
 }
 
 // The types of rows.
@@ -29,7 +29,7 @@ type Row struct {
 	deferred                                 bool
 	createTXG, creation                      int64
 	pool, volume, filesystem, source, inline string
-	snapshot, size, taken, canMount          string
+	snapshot, size, taken, canMount, guid    string
 }
 
 // holds returns how many bytes a dataset holds of its own.
@@ -52,7 +52,7 @@ func Parse(out []byte) ([]Row, error) {
 		r := Row{
 			name: fields[0], kind: fields[1], origin: fields[10], deferred: fields[11] == "on",
 			pool: fields[14], volume: fields[15], filesystem: fields[16], source: fields[17], inline: fields[18], snapshot: fields[19],
-			size: fields[20], taken: fields[21], canMount: fields[22],
+			size: fields[20], taken: fields[21], canMount: fields[22], guid: fields[23],
 		}
 		for i, to := range map[int]*int64{
 			2: &r.used, 3: &r.available, 4: &r.referenced, 5: &r.written, 6: &r.volsize, 7: &r.refreservation, 8: &r.refquota, 9: &r.quota,

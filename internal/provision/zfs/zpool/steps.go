@@ -14,6 +14,8 @@ type Change = engine.Change[*Facts]
 // Step is one ZFS process.
 type Step struct {
 	Command run.Command
+	// Subject, if set, must be there as it was planned when the step is taken.
+	Subject *Subject
 	// Unused, if set, is a use that a volume must not have when the step is taken.
 	Unused *Use
 	// Settles is a zvol at which udev may look for a moment, which makes the step fail.
@@ -45,8 +47,6 @@ type Use struct {
 type Planner struct {
 	Tool
 	Now time.Time
-	// Fresh says that the zpool was read for this plan.
-	Fresh bool
 }
 
 // areaSteps make an area of a pool unless it is there. ZFS makes it and hides it a moment later,
@@ -65,8 +65,9 @@ func (p Planner) areaSteps(z *Facts, parent string, a area) []Step {
 }
 
 // moveStep renames a volume into an area. The rename is atomic.
-func (p Planner) moveStep(from, to string, where area) Step {
+func (p Planner) moveStep(z *Facts, from, to string, where area) Step {
 	return Step{
+		Subject: z.subject(from, ""),
 		Command: p.renameCommand(from, to),
 		Forgets: from,
 		Learn: func(z *Facts) {
@@ -84,16 +85,16 @@ func (p Planner) moveStep(from, to string, where area) Step {
 }
 
 // destroyStep removes a volume without snapshots.
-func (p Planner) destroyStep(name string, d *Dataset) Step {
+func (p Planner) destroyStep(z *Facts, name string) Step {
 	s := Step{
-		Command: p.destroyCommand(name), Settles: name, Forgets: name,
+		Command: p.destroyCommand(name), Subject: z.subject(name, ""), Settles: name, Forgets: name,
 		Learn: func(z *Facts) {
 			d := z.Datasets[name]
 			delete(z.Datasets, name)
 			z.unclone(d.origin)
 		},
 	}
-	if d.Files() {
+	if d := z.Datasets[name]; d.Files() {
 		s.Settles, s.Unused = "", d.unmounted(name)
 	}
 	return s

@@ -16,6 +16,8 @@ import (
 // Facts holds the facts about one zpool.
 type Facts struct {
 	Name string
+	// guid that ZFS gave to the filesystem of the zpool's name.
+	guid string
 	// capacity is how many raw bytes may be charged in the zpool, and foreign how many of them
 	// others than Berth take.
 	capacity, foreign int64
@@ -50,7 +52,9 @@ type Dataset struct {
 	area   area
 	kind   string // kindVolume or kindFilesystem
 	ID     string
-	size   int64
+	// guid that ZFS gave to it; empty if Berth made it since the last report.
+	guid string
+	size int64
 	// quota of a filesystem: its size, or more while it grows.
 	quota int64
 	record
@@ -77,6 +81,8 @@ type Snapshot struct {
 	// id is Berth's id; empty for a snapshot that was deleted and lives on for its
 	// clones, for the base of a clone, and for others' snapshots.
 	id string
+	// guid that ZFS gave to it; empty if Berth took it since the last report.
+	guid string
 	// base is set for a snapshot that was taken to clone a volume. deferred is set once the
 	// snapshot goes with its last clone.
 	base, deferred bool
@@ -95,7 +101,7 @@ func New(rows []Row) (*Facts, error) {
 		return nil, fmt.Errorf("reading ZFS's report: it does not begin with a zpool")
 	}
 	z := &Facts{
-		Name: rows[0].name, Parents: map[string]int64{rows[0].name: rows[0].quota}, areas: map[string]bool{},
+		Name: rows[0].name, guid: rows[0].guid, Parents: map[string]int64{rows[0].name: rows[0].quota}, areas: map[string]bool{},
 		Datasets: map[string]*Dataset{}, Others: map[string]bool{},
 	}
 	for _, r := range rows {
@@ -149,7 +155,7 @@ func (z *Facts) take(r Row, size int64) bool {
 	}
 	z.Datasets[r.name] = &Dataset{
 		unfinished: unfinished, holds: r.holds() >= significant,
-		Parent: parent, area: where, kind: r.kind, ID: id, size: size, quota: r.refquota, record: parseRecord(r), origin: r.origin,
+		Parent: parent, area: where, kind: r.kind, ID: id, guid: r.guid, size: size, quota: r.refquota, record: parseRecord(r), origin: r.origin,
 		reserved: r.refreservation > 0, short: where == live && r.refreservation > 0 && r.refreservation < r.volsize, dirty: r.written > atRest[r.kind], snapshots: map[string]*Snapshot{},
 	}
 	return true
@@ -168,7 +174,7 @@ func (z *Facts) Zvols() (n int) {
 func newSnapshot(name string, r Row) *Snapshot {
 	size := sizeOfSnapshot(r)
 	s := &Snapshot{
-		base: r.snapshot == name && strings.HasPrefix(name, basePrefix), deferred: r.deferred, order: r.createTXG,
+		guid: r.guid, base: r.snapshot == name && strings.HasPrefix(name, basePrefix), deferred: r.deferred, order: r.createTXG,
 		size: size, allocated: min(provision.RoundUp(r.referenced, Unit), size),
 		filesystem: set(r.filesystem), taken: takenAt(r),
 	}
