@@ -47,15 +47,8 @@ func (d Dir) Rename(from, to string) error { return os.Rename(d.path(from), d.pa
 // SyncDir implements Files. The directory may be new: unless its parent is synced, too, a loss of
 // power removes it.
 func (d Dir) SyncDir() error {
-	err := sync(string(d))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing was ever kept
-	}
-	return errors.Join(err, sync(filepath.Dir(string(d))))
+	return errors.Join(sync(string(d)), sync(filepath.Dir(string(d))))
 }
-
-// Remove implements Files.
-func (d Dir) Remove(name string) error { return os.Remove(d.path(name)) }
 
 func sync(path string) error {
 	f, err := os.Open(path)

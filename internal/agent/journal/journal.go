@@ -20,9 +20,8 @@ type Files interface {
 	Write(name string, text []byte) error
 	Sync(name string) error
 	Rename(from, to string) error
-	// SyncDir makes the renames and removals before it durable.
+	// SyncDir makes the renames before it durable.
 	SyncDir() error
-	Remove(name string) error
 }
 
 // Journal is the durable knowledge of one node. Calls for one volume come one at a time, but Load
@@ -74,18 +73,6 @@ func (j Journal) Store(k Kept) error {
 		if err := step(); err != nil {
 			return fmt.Errorf("%w: keeping what this node knows about volume %s: %w", provision.ErrUnavailable, k.Volume, err)
 		}
-	}
-	return nil
-}
-
-// Forget removes what is kept about a volume that was deleted.
-func (j Journal) Forget(volume string) error {
-	err := j.Files.Remove(volume + extension)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	if err = errors.Join(err, j.Files.SyncDir()); err != nil {
-		return fmt.Errorf("forgetting volume %s: %w", volume, err)
 	}
 	return nil
 }

@@ -39,6 +39,12 @@ func (k *Kept) Copy() ownership.Copy {
 // InUse says whether pods of this node may have the volume, in the given boot.
 func (k *Kept) InUse(boot string) bool { return !k.Taken.Epoch.IsZero() && k.Taken.Boot == boot }
 
+// GaveUp says whether the node gave up e, an epoch of its own: see ownership.Copy.
+func (k *Kept) GaveUp(e lineage.Epoch) bool {
+	c := k.Copy()
+	return c.GaveUp(e)
+}
+
 // Grow replaces an epoch by a later one. Opened, Closed and Flushed never go back.
 func Grow(now *lineage.Epoch, to lineage.Epoch) error {
 	switch {

@@ -41,11 +41,13 @@ type cluster struct {
 	machines []*machine
 	target   *simdisk.Target
 	faulty   bool
+	calm     int // how rare faults are
 	// versions of the Volume, the present one last. down: the API server does not answer.
 	versions []*v1alpha1.Volume
 	revision int
 	down     bool
 	restored int
+	plot     plot
 	// plan is what the controller has decided and not written yet.
 	plan *v1alpha1.Volume
 
@@ -67,6 +69,8 @@ func newCluster(ctx context.Context, seed uint64, nodes int, mistake mistakes) *
 			Epoch: first, Primary: v1alpha1.Primary{Phase: v1alpha1.PrimaryReleased}, Clean: true, Lineage: []v1alpha1.Branch{{Epoch: first}},
 		}},
 	})
+	c.calm = []int{1, 4, 12}[s.dice.IntN(3)]
+	c.plot = newPlot(s, nodes)
 	for i := range nodes {
 		m := &machine{c: c, name: string(rune('a' + i)), disk: journaltest.New()}
 		m.disk.Lazy = mistake.NoFsync
@@ -152,6 +156,7 @@ func (m *machine) kubelet() {
 	switch {
 	case m.wanted && !m.served:
 		c.s.begin(p, "kubelet", func() {
+			m.giving = false
 			m.said = m.owner.Take(c.ctx, theVolume, m.mounts())
 			m.served = m.said == nil
 		})
@@ -168,6 +173,7 @@ func (m *machine) kubelet() {
 				},
 				Left: func(context.Context) ([]string, error) { return (&world{m: m}).Mounts(theDiskContent) },
 			}
+			m.giving = true
 			err := m.owner.Give(c.ctx, theVolume, off)
 			m.said = err
 			if c.mistake.AnsweredEarly && m.device == nil {

@@ -42,8 +42,10 @@ type machine struct {
 	poked   bool
 	// wanted: a pod is bound to this node; served: it has the volume.
 	wanted, served bool
+	giving         bool             // the kubelet has asked to let go of it
 	said           error            // the last answer to the kubelet
 	believed       *v1alpha1.Volume // by a mistaken agent
+	closed         uint64           // the newest epoch that it kept as given up
 }
 
 const staged = "/stage"
@@ -81,12 +83,13 @@ var _ owner.World = (*world)(nil)
 var errFault = errors.New("it does not work now")
 
 // effect gives way, and then lets the effect happen, or fail.
-func (w *world) effect(f func() error) error {
+func (w *world) effect(name string, f func() error) error {
 	c := w.m.c
+	c.plot.reaches(c, w.m, name)
 	if !c.s.yield() {
 		return errDead
 	}
-	if !c.faulty || !c.s.chance(60) {
+	if !c.faulty || !c.s.chance(150*c.calm) {
 		return f()
 	}
 	if c.s.chance(2) {
@@ -103,7 +106,7 @@ func (w *world) FreshID() string {
 }
 
 func (w *world) Load(volume string) (k journal.Kept, found bool, err error) {
-	err = w.effect(func() error {
+	err = w.effect("Load", func() error {
 		k, found, err = w.j.Load(volume)
 		return err
 	})
@@ -113,7 +116,13 @@ func (w *world) Load(volume string) (k journal.Kept, found bool, err error) {
 func (w *world) Volumes() ([]string, error) { return w.j.Volumes() }
 
 func (w *world) Store(k journal.Kept) error {
-	err := w.effect(func() error { return w.j.Store(k) })
+	err := w.effect("Store", func() error {
+		err := w.j.Store(k)
+		if err == nil {
+			w.m.c.judgeKept(w.m, k)
+		}
+		return err
+	})
 	if w.m.c.mistake.NilOnStoreError && errors.Is(err, errFault) {
 		return nil
 	}
@@ -128,13 +137,14 @@ func (w *world) Mounts(provision.Content) ([]string, error) {
 }
 
 func (w *world) Unmount(context.Context, string) error {
-	return w.effect(func() error { w.m.unmounts(); return nil })
+	return w.effect("Unmount", func() error { w.m.unmounts(); return nil })
 }
 
 func (w *world) Read(_ context.Context, volume string) (v *v1alpha1.Volume, err error) {
 	c := w.m.c
-	err = w.effect(func() error {
+	err = w.effect("Read", func() error {
 		v, err = c.read()
+		c.s.now.readAt = c.revision
 		return err
 	})
 	switch {
@@ -144,14 +154,14 @@ func (w *world) Read(_ context.Context, volume string) (v *v1alpha1.Volume, err 
 		return nil, err
 	case w.m.believed != nil:
 		v, w.m.believed = w.m.believed, nil
-	case c.mistake.StaleReads && c.s.chance(3):
-		v = c.versions[max(0, len(c.versions)-1-c.s.dice.IntN(4))].DeepCopy()
+	case c.mistake.StaleReads && c.s.chance(2):
+		v = c.versions[max(0, len(c.versions)-1-c.s.dice.IntN(8))].DeepCopy()
 	}
 	return v, nil
 }
 
 func (w *world) Replace(_ context.Context, v *v1alpha1.Volume) error {
-	err := w.effect(func() error { return w.m.c.replace(w.m.name, v) })
+	err := w.effect("Replace", func() error { return w.m.c.replace(w.m.name, v) })
 	if w.m.c.mistake.ConflictSwallowed && apierrors.IsConflict(err) {
 		w.m.believed = v.DeepCopy()
 		return nil
@@ -174,11 +184,11 @@ func (w *world) Ask(ctx context.Context, volume string, nodes []string) (out []o
 }
 
 func (w *world) Standing(context.Context) (owner.Standing, error) {
-	return owner.Standing{SinceRenewal: w.m.c.now - w.m.renewed, Fenced: w.m.fenced}, w.effect(func() error { return nil })
+	return owner.Standing{SinceRenewal: w.m.c.now - w.m.renewed, Fenced: w.m.fenced}, w.effect("Standing", func() error { return nil })
 }
 
 func (w *world) OpenEpoch(_ context.Context, _ string, e lineage.Epoch, _ provision.Content) error {
-	return w.effect(func() error {
+	return w.effect("OpenEpoch", func() error {
 		m := w.m
 		switch {
 		case m.fenced || m.c.now-m.renewed >= ownership.SelfFenceAfter:
@@ -194,7 +204,7 @@ func (w *world) OpenEpoch(_ context.Context, _ string, e lineage.Epoch, _ provis
 }
 
 func (w *world) CloseEpoch(_ context.Context, _ string, e lineage.Epoch) error {
-	return w.effect(func() error {
+	return w.effect("CloseEpoch", func() error {
 		m := w.m
 		switch {
 		case m.guarded.IsZero():
@@ -208,7 +218,7 @@ func (w *world) CloseEpoch(_ context.Context, _ string, e lineage.Epoch) error {
 }
 
 func (w *world) AllClosed(context.Context) error {
-	return w.effect(func() error {
+	return w.effect("AllClosed", func() error {
 		m := w.m
 		if !m.guarded.IsZero() {
 			return errors.New("an epoch is open at the guard")
@@ -222,7 +232,7 @@ func (w *world) AllClosed(context.Context) error {
 }
 
 func (w *world) Look(ctx context.Context, d shared.Disk) (v shared.View, err error) {
-	err = w.effect(func() error {
+	err = w.effect("Look", func() error {
 		v, err = w.Disks.Look(ctx, d)
 		return err
 	})
@@ -230,16 +240,17 @@ func (w *world) Look(ctx context.Context, d shared.Disk) (v shared.View, err err
 }
 
 func (w *world) Attach(ctx context.Context, d shared.Disk) error {
-	return w.effect(func() error { return w.Disks.Attach(ctx, d) })
+	return w.effect("Attach", func() error { return w.Disks.Attach(ctx, d) })
 }
 
 func (w *world) Detach(ctx context.Context, d shared.Disk) error {
-	return w.effect(func() error {
+	return w.effect("Detach", func() error {
 		if w.m.device != nil {
 			w.m.c.fail("the disk is detached from %s under a mount", w.m.name)
 		}
 		err := w.Disks.Detach(ctx, d)
 		if err == nil {
+			w.m.c.judgeDetach(w.m)
 			w.m.c.losesPages(w.m)
 		}
 		return err
@@ -247,7 +258,7 @@ func (w *world) Detach(ctx context.Context, d shared.Disk) error {
 }
 
 func (w *world) Register(ctx context.Context, d shared.Disk, key ownership.RawKey, use shared.Use) error {
-	return w.effect(func() error {
+	return w.effect("Register", func() error {
 		if use == shared.OwnMount && (ownership.Key{Node: w.m.name, Epoch: w.m.epoch}).Raw() != key {
 			w.m.c.fail("%s registers key %#x under a mount of epoch %v", w.m.name, uint64(key), w.m.epoch)
 		}
@@ -260,18 +271,26 @@ func (w *world) Register(ctx context.Context, d shared.Disk, key ownership.RawKe
 }
 
 func (w *world) Reserve(ctx context.Context, d shared.Disk, expect, key ownership.RawKey) error {
-	return w.effect(func() error {
-		if w.m.c.mistake.BlindReserve {
-			if v, err := w.Disks.Look(ctx, d); err == nil {
-				expect = v.Holder
-			}
+	return w.effect("Reserve", func() error {
+		before, err := w.Disks.Look(ctx, d)
+		if err != nil {
+			return err
 		}
-		return w.Disks.Reserve(ctx, d, expect, key)
+		if w.m.c.mistake.BlindReserve {
+			expect = before.Holder
+		}
+		if err = w.Disks.Reserve(ctx, d, expect, key); err == nil {
+			w.m.c.judgeReserve(w.m, before.Holder, key)
+		}
+		return err
 	})
 }
 
 func (w *world) Flush(ctx context.Context, d shared.Disk) error {
-	return w.effect(func() error {
+	return w.effect("Flush", func() error {
+		if w.m.c.mistake.UnmountUnproved {
+			return nil
+		}
 		err := w.Disks.Flush(ctx, d)
 		if err == nil {
 			delete(w.m.c.buffered, w.m)

@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -77,6 +79,54 @@ func (o *oracle) judgeMount(m *machine, e lineage.Epoch) {
 	case k.Taken.Epoch != e || k.Taken.Boot != m.bootID():
 		o.fail("%s mounts in epoch %v, and keeps that pods may have %+v", m.name, e, k.Taken)
 	}
+}
+
+// judgeKept judges what a node keeps: an epoch that it gave up stays given up.
+func (o *oracle) judgeKept(m *machine, k journal.Kept) {
+	if k.Closed.Number < m.closed {
+		o.fail("%s keeps that it gave up epoch %v, and it had given up epoch %d", m.name, k.Closed, m.closed)
+	}
+	if k.Closed.Number > m.closed && k.Closed == m.epoch && m.served && m.wanted && !m.giving && !m.fenced && m.device != nil {
+		m.c.judgeGivesUp(m)
+	}
+	m.closed = k.Closed.Number
+}
+
+// judgeGivesUp judges a node that gives up the epoch in which a pod has the volume. Sleeping nodes, and
+// an API server from a backup, are judged elsewhere.
+func (c *cluster) judgeGivesUp(m *machine) {
+	v, holder := c.current().Status.Ownership, ownership.Disk{}
+	if view, err := m.kernel.Look(c.ctx, theDisk); err == nil {
+		holder = view.Disk
+	}
+	mine := ownership.Key{Node: m.name, Epoch: m.epoch}.Raw()
+	if c.restored == 0 && v.Epoch.ID == m.epoch.ID && v.Primary.Phase == v1alpha1.PrimaryActive && v.Primary.Node == m.name && holder.Holder == mine {
+		c.fail("%s gives up epoch %v, which is its own, and which no other node has shut out", m.name, m.epoch)
+	}
+}
+
+// judgeReserve judges a reservation that was taken. Bits 32 to 61 of a key are the number of its epoch.
+func (o *oracle) judgeReserve(m *machine, from, key ownership.RawKey) {
+	number := func(k ownership.RawKey) uint64 { return uint64(k) >> 32 & (1<<30 - 1) }
+	fence := func(k ownership.RawKey) bool { return k>>62&1 == 1 }
+	if number(from) > number(key) || number(from) == number(key) && fence(from) && !fence(key) {
+		o.fail("%s takes the reservation for epoch %d from one that shut it out, of epoch %d", m.name, number(key), number(from))
+	}
+}
+
+// judgeDetach judges a detach: since the node read the record, the record has said that the attachment
+// is to go, or has failed.
+func (c *cluster) judgeDetach(m *machine) {
+	for _, v := range c.versions[max(1, c.s.now.readAt)-1:] {
+		counts := false
+		for _, r := range v.Status.Ownership.Replicas {
+			counts = counts || r.Node == m.name && r.State != v1alpha1.OwnedRemoving && r.State != v1alpha1.OwnedGone && r.State != v1alpha1.OwnedFailed
+		}
+		if !counts {
+			return
+		}
+	}
+	c.fail("the disk is detached from %s, and the record counts that attachment", m.name)
 }
 
 // judgeGiven judges an unmount that was answered with success.

@@ -24,6 +24,8 @@ type task struct {
 	what   string
 	resume chan struct{}
 	ended  bool
+	// readAt is the revision that the API server had when the task read the record last.
+	readAt int
 }
 
 // process is one life of an agent. Its memory dies with it.
@@ -46,6 +48,9 @@ func (s *schedule) begin(p *process, what string, f func()) {
 	}
 	p.busy[what] = true
 	t := &task{of: p, what: what, resume: make(chan struct{})}
+	if s.now != nil {
+		t.readAt = s.now.readAt // it carries out what that task decided
+	}
 	s.tasks = append(s.tasks, t)
 	go func() {
 		<-t.resume

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	schedules = flag.Uint64("schedules", 300, "how many random schedules the owners are driven by")
+	schedules = flag.Uint64("schedules", 100, "how many random schedules the owners are driven by")
 	from      = flag.Uint64("from", 0, "the first schedule")
 )
 
@@ -29,7 +29,7 @@ func (c *cluster) event() {
 			m.kubelet()
 		}
 	case n < 90:
-		if m.poked && !m.slept {
+		if !m.slept && (m.poked || c.s.chance(4)) {
 			m.tends()
 		}
 	case n < 110:
@@ -100,7 +100,7 @@ func (m *machine) stops() {
 }
 
 func (c *cluster) fault(m *machine, n int) {
-	if !c.faulty {
+	if !c.faulty || n < 22 && !c.s.chance(c.calm) {
 		return
 	}
 	switch {
@@ -123,9 +123,12 @@ func (c *cluster) fault(m *machine, n int) {
 	case n < 11:
 		m.slept = true
 	case n < 16:
-		m.slept = false
+		m.slept = m.slept && c.plot.sleeps(m)
 	case n < 19:
 		_ = c.target.Relogin(m.name)
+		if c.s.chance(2) {
+			m.writes() // before the agent knows
+		}
 	case n == 19:
 		_ = c.target.Restart()
 	case n == 20:
@@ -154,6 +157,7 @@ func run(ctx context.Context, seed uint64, nodes int, mistake mistakes) *cluster
 		if c.violation != "" {
 			break
 		}
+		c.plot.passes(c)
 		if c.s.chance(3) || !c.s.step(func(t *task) bool { return !t.of.m.slept }) {
 			c.event()
 		}

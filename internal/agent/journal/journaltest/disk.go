@@ -124,13 +124,14 @@ func (d *Disk) SyncDir() error {
 	})
 }
 
-// Remove implements journal.Files.
-func (d *Disk) Remove(name string) error {
-	return d.effect("remove", func() error {
-		if _, ok := d.files[name]; !ok {
-			return fs.ErrNotExist
-		}
-		delete(d.files, name)
-		return nil
-	})
+// Durable returns the disk as it is after a loss of power now. d stays as it is.
+func (d *Disk) Durable() *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	after := New()
+	for name, f := range d.names {
+		i := &inode{text: slices.Clone(f.synced), synced: slices.Clone(f.synced)}
+		after.files[name], after.names[name] = i, i
+	}
+	return after
 }
