@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"berth.dev/berth/internal/lineage"
@@ -14,6 +14,7 @@ import (
 	"berth.dev/berth/internal/provision/shared"
 	"berth.dev/berth/internal/provision/shared/conformance"
 	"berth.dev/berth/internal/provision/shared/simdisk"
+	"berth.dev/berth/internal/run"
 )
 
 var disk = shared.Disk{Volume: "vol", Handle: "lun1", Identity: "wwn:1"}
@@ -195,21 +196,16 @@ func TestProcessesShareADiskAndTheLogNeverGoesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var running []*exec.Cmd
+	var running sync.WaitGroup
 	for _, node := range []string{"a", "b"} {
-		c := exec.CommandContext(t.Context(), os.Args[0])
-		c.Env = append(os.Environ(), "BERTH_SIMDISK="+dir, "BERTH_NODE="+node)
-		c.Stderr = t.Output()
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		running = append(running, c)
+		running.Go(func() {
+			_, err := run.Exec{}.Change(run.Command{Program: os.Args[0], Env: []string{"BERTH_SIMDISK=" + dir, "BERTH_NODE=" + node}})
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	for _, c := range running {
-		if err := c.Wait(); err != nil {
-			t.Error(err)
-		}
-	}
+	running.Wait()
 	log, err := target.Log()
 	if err != nil || len(log) == 0 {
 		t.Fatalf("the log has %d writes: %v", len(log), err)
