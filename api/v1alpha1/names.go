@@ -11,6 +11,8 @@ import (
 const (
 	// LocalDriverName is the CSI driver for volumes that live on a node's own disks.
 	LocalDriverName = "local.berth.dev"
+	// DiskDriverName is the CSI driver for disks that several nodes can reach.
+	DiskDriverName = "disk.berth.dev"
 
 	// TopologyKey is the Node label, and the CSI topology segment, that names
 	// the node a one-copy volume is bound to.

@@ -15,6 +15,7 @@ import (
 
 	"berth.dev/berth/internal/agent/metrics"
 	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/agent/owner"
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/agent/register"
 	"berth.dev/berth/internal/csi"
@@ -131,8 +132,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	return pinger.Close()
 }
 
-// owner of the volumes: all volumes of the driver have one copy.
-func (a *Agent) owner() staging.Owner { return staging.OneCopy{Locks: a.locks} }
+// owner of the volumes. No driver that an agent serves today has volumes with epochs; one that needs
+// them is refused.
+func (a *Agent) owner() staging.Owner {
+	return owner.ByKind{Wishes: a.wishes, Default: a.options.Driver.Kind, OneCopy: staging.OneCopy{Locks: a.locks}}
+}
 
 // staging returns the use cases of the node service.
 func (a *Agent) staging() *staging.Service {

@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ownership"
 )
 
 // Driver is a CSI driver that a process of Berth serves. The zero value serves nothing.
@@ -21,6 +22,8 @@ type Driver struct {
 	Why string
 	// Inline says whether pods may describe volumes in their own spec.
 	Inline bool
+	// Kind of the driver's volumes where nothing more is known of one.
+	Kind ownership.Kind
 	// Capacity says whether the room for new volumes differs between nodes, and is published.
 	Capacity bool
 	// Epochs says whether its volumes may have several replicas, and so a record of ownership that
@@ -37,6 +40,17 @@ func Local() Driver {
 		Why: "the volume lives on one node (use ReadWriteOnce or ReadWriteOncePod; " +
 			"pods of that node share a ReadWriteOnce volume, as readers with readOnly: true)",
 		Inline: true, Capacity: true,
+	}
+}
+
+// Disk is the driver of shared disks: each is attached to several nodes, of which one at a time writes.
+// No process serves it yet.
+func Disk() Driver {
+	return Driver{
+		Name:        v1alpha1.DiskDriverName,
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod},
+		Why:         "of the nodes that the disk is attached to, one at a time may use it (use ReadWriteOnce or ReadWriteOncePod)",
+		Kind:        ownership.Attachments,
 	}
 }
 

@@ -33,6 +33,12 @@ var (
 		v1alpha1.OwnedDiverged, v1alpha1.OwnedFailed, v1alpha1.OwnedLost, v1alpha1.OwnedRemoving, v1alpha1.OwnedGone}
 )
 
+// KindOf returns the kind of replicas for the API's word; false if it is unknown.
+func KindOf(word v1alpha1.ReplicationKind) (ownership.Kind, bool) {
+	i := slices.Index(kinds, word)
+	return ownership.Kind(max(i, 0)), i >= 0
+}
+
 // check remembers the first value that is none that a rule writes.
 type check struct{ err error }
 

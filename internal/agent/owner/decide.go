@@ -1,0 +1,254 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/journal"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/publish/staging"
+	"berth.dev/berth/internal/record"
+)
+
+// asking is what a call asks of the rules, and the steps that it hands over.
+type asking struct {
+	wanted, unstaging bool
+	// idle: it does not count that a kubelet asked a while ago.
+	idle bool
+	// use mounts the volume, or looks at its device. Without it a mount waits for the kubelet.
+	use func(context.Context) error
+	// off takes the volume off the path of the call. Without it the Owner unmounts every path.
+	off *staging.Off
+	// unmounted: off has been used.
+	unmounted bool
+}
+
+// look is what one decision rests on, and is changed by.
+type look struct {
+	id     string
+	facts  ownership.NodeFacts
+	kept   journal.Kept
+	object *v1alpha1.Volume
+	disk   shared.Disk
+	view   shared.View
+	// trouble is what could not be found out.
+	trouble error
+}
+
+// reach decides until the rules are done with what a kubelet asks for.
+func (o *Owner) reach(ctx context.Context, id string, a *asking) error {
+	answer, err := o.follow(ctx, id, a)
+	switch {
+	case err != nil:
+		return err
+	case answer.action.Verb == ownership.Done, answer.mounted:
+		return nil
+	}
+	return &NotNowError{Volume: id, Why: answer.action.Why, Refused: answer.action.Verb == ownership.Refuse, Cause: answer.trouble}
+}
+
+// answer is where a chain of decisions has come to.
+type answer struct {
+	// action is the rules' answer to the kubelet, or what they did last if none asks.
+	action ownership.Action
+	// do is the action that was left: nothing to do, or nothing that can be done now.
+	do      ownership.Action
+	mounted bool
+	trouble error
+}
+
+// follow decides and acts until nothing is left to do now.
+func (o *Owner) follow(ctx context.Context, id string, a *asking) (out answer, err error) {
+	for range decisions {
+		var more bool
+		if err := o.alone(ctx, id, func(ctx context.Context) (err error) {
+			out, more, err = o.decide(ctx, id, a)
+			return err
+		}); err != nil {
+			return out, err
+		}
+		if !more {
+			return out, nil
+		}
+	}
+	return out, fmt.Errorf("%w: volume %s changes too often for a decision about it; trying again", provision.ErrUnavailable, id)
+}
+
+// decide makes one decision and carries it out. more says that another one is to follow.
+func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, more bool, err error) {
+	l, err := o.gather(ctx, id, a)
+	if err != nil {
+		return out, false, err
+	}
+	if err := o.tellGuard(ctx, l); err != nil {
+		return out, false, err
+	}
+	rules := o.c.Rules
+	if !a.wanted {
+		rules.Stage = nil // only a call of the kubelet takes a volume over
+	}
+	said, do := rules.Next(&l.facts)
+	if !a.wanted && !a.unstaging {
+		said = do
+	}
+	out = answer{action: said, do: do, trouble: l.trouble}
+	switch {
+	case said.Verb == ownership.Done && a.use != nil: // mounted: the kubelet asks again after a crash
+		out.mounted = true
+		return out, false, o.use(ctx, l, a)
+	case said.Verb == ownership.Done && a.unstaging:
+		return out, false, nil
+	case do.Verb <= ownership.GiveUp, do.Verb == ownership.Mount && a.use == nil:
+		return out, false, nil
+	}
+	if do.Verb == ownership.Mount {
+		out.mounted = true
+		return out, false, o.use(ctx, l, a)
+	}
+	more, err = o.carryOut(ctx, l, do, a)
+	return out, more, err
+}
+
+// gather collects the facts of one decision, in the order that ownership.NodeFacts asks for.
+func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error) {
+	w, l := o.c.World, &look{id: id}
+	kept, _, err := w.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	l.kept = kept
+	l.facts = ownership.NodeFacts{Me: o.c.Node, Boot: o.c.Boot, Copy: kept.Copy(), Unstaging: a.unstaging, FreshID: w.FreshID()}
+	l.facts.Mounted = o.mounted(&kept)
+	l.facts.Now = w.Now()
+	o.hinted(id, func(h *hint) {
+		l.facts.Wanted = a.wanted || !a.unstaging && !a.idle && h.cleared == o.lapses && h.wanted.After(l.facts.Now)
+	})
+	if err := o.readRecord(ctx, l); err != nil { // the rules stop what they must, and decide nothing else
+		l.trouble = err
+		record.Tell(&l.facts, nil, err)
+	}
+	if v := l.facts.Record; v != nil {
+		l.facts.Peers = w.Ask(ctx, id, others(v, o.c.Node))
+	}
+	o.lookAtDisk(ctx, l)
+	standing, err := w.Standing(ctx)
+	if err != nil { // no epoch begins, and every other step goes on
+		l.trouble = errors.Join(l.trouble, err)
+		standing.SinceRenewal = ownership.SelfFenceAfter
+	}
+	if standing.Fenced && o.noteFence() {
+		return nil, errLapsed
+	}
+	l.facts.SinceRenewal, l.facts.OutOfService = standing.SinceRenewal, standing.OutOfService
+	l.facts.Lapsed = o.lapsed(l)
+	return l, ctx.Err()
+}
+
+// mounted says whether pods of this node may have the volume. What cannot be found out counts as yes:
+// an unmount then has to prove that they have not.
+func (o *Owner) mounted(k *journal.Kept) bool {
+	if !k.InUse(o.c.Boot) {
+		return false
+	}
+	if k.Taken.Block {
+		return true
+	}
+	paths, err := o.c.World.Mounts(k.Taken.Content)
+	return err != nil || len(paths) > 0
+}
+
+// readRecord reads the record, and finds out which disk the volume is. After an error the record
+// counts as unread, unless the API says that there is none.
+func (o *Owner) readRecord(ctx context.Context, l *look) error {
+	l.disk = l.kept.Disk
+	object, err := o.c.World.Read(ctx, l.id)
+	v, err := record.Read(l.id, object, err)
+	if err != nil {
+		return err
+	}
+	if v.Kind.Traits().Data {
+		return fmt.Errorf("%w: volume %s has copies, and this Owner serves shared disks", provision.ErrUnsupported, l.id)
+	}
+	disk, err := o.c.Locate(object)
+	switch {
+	case err != nil:
+		return fmt.Errorf("finding the disk of volume %s: %w", l.id, err)
+	case l.kept.Disk != shared.Disk{} && l.kept.Disk != disk:
+		return fmt.Errorf("%w: volume %s was the disk %s (%s) on this node, and its Volume object says %s (%s): it is not used",
+			provision.ErrConflict, l.id, l.kept.Disk.Handle, l.kept.Disk.Identity, disk.Handle, disk.Identity)
+	}
+	l.disk, l.object, l.facts.Record = disk, object, v
+	return nil
+}
+
+// lookAtDisk asks the disk. While a step is under way, or if the disk does not answer, the rules are
+// told that an attach is under way: then nothing begins, and no entry ends.
+func (o *Owner) lookAtDisk(ctx context.Context, l *look) {
+	moving := false
+	var failed error
+	o.hinted(l.id, func(h *hint) { moving, failed = h.moving, h.failed })
+	l.trouble = errors.Join(l.trouble, failed)
+	if l.disk == (shared.Disk{}) {
+		return // nothing was ever attached here
+	}
+	view, err := o.c.World.Look(ctx, l.disk)
+	switch {
+	case moving:
+		view = shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
+	case err != nil:
+		l.trouble = errors.Join(l.trouble, err)
+		view = shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
+	case view.Problem != "":
+		l.trouble = errors.Join(l.trouble, errors.New(view.Problem))
+	}
+	l.view, l.facts.Disk = view, view.Disk
+}
+
+// others are the nodes that may know of the volume's epochs.
+func others(v *ownership.Volume, me string) []string {
+	var nodes []string
+	known := map[string]bool{me: true, "": true}
+	add := func(node string) {
+		if !known[node] {
+			known[node] = true
+			nodes = append(nodes, node)
+		}
+	}
+	for i := range v.Replicas {
+		add(v.Replicas[i].Node)
+	}
+	add(v.Primary.Node)
+	return nodes
+}
+
+// lapsed says whether an epoch from before a lapse could go on here, and notes when none can any more:
+// the node keeps that the record's epoch is another node's, or given up.
+func (o *Owner) lapsed(l *look) (lapsed bool) {
+	v, c := l.facts.Record, &l.facts.Copy
+	over := v != nil && c.Promise.Epoch == v.Epoch && (v.Primary.Node != o.c.Node || c.GaveUp(v.Epoch))
+	o.hinted(l.id, func(h *hint) {
+		if over {
+			h.cleared = o.lapses
+		}
+		lapsed = h.cleared != o.lapses
+	})
+	return lapsed
+}
+
+// write writes the next record. A conflict is no error: the rules are asked again.
+func (o *Owner) write(ctx context.Context, l *look, next *ownership.Volume) error {
+	object, err := record.Into(l.object, next)
+	if err != nil {
+		return err
+	}
+	if err := o.c.World.Replace(ctx, object); err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("%w: writing the record of volume %s: %w", provision.ErrUnavailable, l.id, err)
+	}
+	return nil
+}

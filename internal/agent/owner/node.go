@@ -1,0 +1,130 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/journal"
+	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/guard"
+	"berth.dev/berth/internal/guard/keep"
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/publish/staging"
+)
+
+// Peers asks other nodes what they know of a volume, and waits for none of them for long.
+type Peers interface {
+	Ask(ctx context.Context, volume string, nodes []string) []ownership.Peer
+}
+
+// Guard is the guard of this node; word.Client is one.
+type Guard interface {
+	Open(ctx context.Context, e guard.Epoch) (warning string, err error)
+	Close(ctx context.Context, e guard.Epoch) error
+	Closed(ctx context.Context) error
+	Status(ctx context.Context) (keep.Status, error)
+}
+
+// Node is the World of a real node.
+type Node struct {
+	journal.Journal
+	shared.Disks
+	Peers
+	// Live reads the API server, and Status writes the status of objects there.
+	Live   client.Reader
+	Status client.StatusClient
+	// Guard of the node. Holding is how the kernel names a device to it.
+	Guard   Guard
+	Holding func(content provision.Content) (guard.Holding, error)
+	// MountTable has the mounts, and Mounter takes them off.
+	MountTable staging.MountTable
+	Mounter    mount.Mounter
+	// OutOfService says whether an administrator has declared this node dead.
+	OutOfService func(ctx context.Context) (bool, error)
+	Clock        clock.PassiveClock
+	// Warn is told what the guard says about an epoch that begins.
+	Warn func(volume, warning string)
+}
+
+var _ World = (*Node)(nil)
+
+// Now implements World.
+func (n *Node) Now() time.Time { return n.Clock.Now() }
+
+// FreshID implements World.
+func (n *Node) FreshID() string { return string(uuid.NewUUID()) }
+
+// Mounts implements World. A device whose identity no device of the kernel has is mounted nowhere.
+func (n *Node) Mounts(content provision.Content) ([]string, error) {
+	paths, err := n.MountTable(provision.Volume{Content: content})
+	if errors.Is(err, provision.ErrNotFound) && content.Identity != "" && !content.Identity.NeedsOpening() {
+		return nil, nil
+	}
+	return paths, err
+}
+
+// Unmount implements World.
+func (n *Node) Unmount(ctx context.Context, path string) error { return n.Mounter.Unmount(ctx, path) }
+
+// Read implements World.
+func (n *Node) Read(ctx context.Context, volume string) (*v1alpha1.Volume, error) {
+	ctx, cancel := context.WithTimeout(ctx, orphans.RequestTimeout)
+	defer cancel()
+	v := &v1alpha1.Volume{}
+	return v, n.Live.Get(ctx, client.ObjectKey{Name: volume}, v)
+}
+
+// Replace implements World. The resourceVersion of v makes it a compare-and-swap.
+func (n *Node) Replace(ctx context.Context, v *v1alpha1.Volume) error {
+	ctx, cancel := context.WithTimeout(ctx, orphans.RequestTimeout)
+	defer cancel()
+	if v.ResourceVersion == "" {
+		return fmt.Errorf("%w: the record of volume %s was not read before it is written", provision.ErrInvalid, v.Name)
+	}
+	return n.Status.Status().Update(ctx, v.DeepCopy())
+}
+
+// Standing implements World.
+func (n *Node) Standing(ctx context.Context) (Standing, error) {
+	status, err := n.Guard.Status(ctx)
+	if err != nil {
+		return Standing{}, err
+	}
+	out, err := n.OutOfService(ctx)
+	if err != nil {
+		return Standing{}, fmt.Errorf("reading the taints of this node: %w", err)
+	}
+	return Standing{SinceRenewal: status.SinceRenewal, Fenced: status.Fenced, OutOfService: out}, nil
+}
+
+// OpenEpoch implements World.
+func (n *Node) OpenEpoch(ctx context.Context, volume string, e lineage.Epoch, content provision.Content) error {
+	holding, err := n.Holding(content)
+	if err != nil {
+		return err
+	}
+	warning, err := n.Guard.Open(ctx, guard.Epoch{Volume: volume, Epoch: e, Holding: holding})
+	if warning != "" {
+		n.Warn(volume, warning)
+	}
+	return err
+}
+
+// CloseEpoch implements World.
+func (n *Node) CloseEpoch(ctx context.Context, volume string, e lineage.Epoch) error {
+	return n.Guard.Close(ctx, guard.Epoch{Volume: volume, Epoch: e})
+}
+
+// AllClosed implements World.
+func (n *Node) AllClosed(ctx context.Context) error { return n.Guard.Closed(ctx) }

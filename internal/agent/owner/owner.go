@@ -1,0 +1,239 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/publish/staging"
+)
+
+// Config has the parts that an Owner works with.
+type Config struct {
+	// Node that the agent is for, and the id of the machine's present boot.
+	Node, Boot string
+	World      World
+	// Locks are held by volume id, shared with the replica worker.
+	Locks staging.Locks
+	// Locate returns the disk of a Volume, from its spec.
+	Locate func(v *v1alpha1.Volume) (shared.Disk, error)
+	// Rules decide; ownership.NodeRules are the product's.
+	Rules ownership.Node
+	// Poke has a volume tended soon, and after a while if the delay is not zero.
+	Poke func(volume string, delay time.Duration)
+	// Background runs work that may take long, until the agent ends.
+	Background func(work func(ctx context.Context))
+	Log        logr.Logger
+}
+
+// Owner owns the volumes with epochs of one node.
+type Owner struct {
+	c Config
+
+	mu    sync.Mutex
+	hints map[string]*hint
+	// lapses counts how often this node may have been fenced. It begins with one: an earlier
+	// agent may have lapsed.
+	lapses uint64
+	fenced bool
+	// running are the ends of the actions that are being carried out.
+	running map[*context.CancelCauseFunc]struct{}
+}
+
+// hint is what the process remembers of a volume. All of it may be lost.
+type hint struct {
+	// wanted is until when an epoch is kept for a kubelet that asked for the volume.
+	wanted time.Time
+	// moving: an attach or a detach is under way. failed is what the last one said.
+	moving bool
+	failed error
+	// cleared is the last lapse after which no epoch from before it can go on here.
+	cleared uint64
+	// told is the number of the newest epoch that the guard knows to be closed.
+	told uint64
+}
+
+var _ staging.Owner = (*Owner)(nil)
+
+// New makes an Owner.
+func New(c Config) *Owner {
+	return &Owner{c: c, hints: map[string]*hint{}, lapses: 1, running: map[*context.CancelCauseFunc]struct{}{}}
+}
+
+// hinted lets f read or change the hint of a volume.
+func (o *Owner) hinted(id string, f func(h *hint)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h, ok := o.hints[id]
+	if !ok {
+		h = &hint{}
+		o.hints[id] = h
+	}
+	f(h)
+}
+
+const (
+	// patience is for how long an epoch is kept for a kubelet whose Stage failed. One that asks later
+	// gets a new epoch; the pod may also have ended, and another node may wait.
+	patience = 30 * time.Second
+	// decisions is how many decisions a call makes before it leaves the rest to the next one.
+	decisions = 64
+)
+
+// NotNowError says that a volume cannot be used, or let go of, now, or at all.
+type NotNowError struct {
+	Volume string
+	Why    ownership.Why
+	// Refused: asking again does not help.
+	Refused bool
+	// Cause is an error on the way to the decision, nil if there was none.
+	Cause error
+}
+
+func (e *NotNowError) Error() string {
+	if e.Cause != nil {
+		return fmt.Sprintf("volume %s: %s: %v", e.Volume, e.Why.Message(), e.Cause)
+	}
+	return fmt.Sprintf("volume %s: %s", e.Volume, e.Why.Message())
+}
+
+// Unwrap gives the error its class.
+func (e *NotNowError) Unwrap() []error {
+	class := provision.ErrUnavailable
+	switch {
+	case e.Refused && e.Why.Reason == ownership.VolumeUnknown:
+		class = provision.ErrNotFound
+	case e.Refused:
+		class = provision.ErrConflict
+	}
+	if e.Cause == nil {
+		return []error{class}
+	}
+	return []error{class, e.Cause}
+}
+
+// Prepare implements staging.Owner. It does nothing: another node may write, so a filesystem is made
+// only once this node owns the volume.
+func (o *Owner) Prepare(context.Context, string, func(context.Context) error) error { return nil }
+
+// Fetch implements staging.Owner. It only has the volume attached: that goes on in the background, and
+// Take says what is missing.
+func (o *Owner) Fetch(_ context.Context, id string) error {
+	o.hinted(id, func(h *hint) { h.wanted = o.c.World.Now().Add(patience) })
+	o.c.Poke(id, 0)
+	return nil
+}
+
+// Take implements staging.Owner.
+func (o *Owner) Take(ctx context.Context, id string, use func(context.Context) error) error {
+	o.hinted(id, func(h *hint) { h.wanted = o.c.World.Now().Add(patience) })
+	if !o.mayContinue(id) {
+		// The rules give up an epoch that begins before the copy knows the record's: know it first.
+		if _, err := o.follow(ctx, id, &asking{idle: true}); err != nil {
+			return err
+		}
+	}
+	return o.reach(ctx, id, &asking{wanted: true, use: use})
+}
+
+// Holds implements staging.Owner.
+func (o *Owner) Holds(ctx context.Context, id string, use func(context.Context) error) error {
+	return o.alone(ctx, id, func(ctx context.Context) error {
+		k, _, err := o.c.World.Load(id)
+		if err != nil {
+			return err
+		}
+		if !k.InUse(o.c.Boot) || k.Taken.Epoch != k.Opened || k.GaveUp(k.Opened) {
+			return &NotNowError{Volume: id, Why: ownership.Why{Reason: ownership.NotOwner}}
+		}
+		return use(ctx)
+	})
+}
+
+// Give implements staging.Owner.
+func (o *Owner) Give(ctx context.Context, id string, off staging.Off) error {
+	o.hinted(id, func(h *hint) { h.wanted = time.Time{} })
+	if err := o.alone(ctx, id, func(ctx context.Context) error { return o.mayStop(ctx, id, off) }); err != nil {
+		return err
+	}
+	a := &asking{unstaging: true, off: &off}
+	if err := o.reach(ctx, id, a); err != nil {
+		return err
+	}
+	if a.unmounted {
+		return nil
+	}
+	// The volume was not taken here, and yet something may be at the path.
+	return o.alone(ctx, id, off.Unmount)
+}
+
+// mayStop refuses to close an epoch that a pod still writes in: the rules close it before they unmount.
+func (o *Owner) mayStop(ctx context.Context, id string, off staging.Off) error {
+	k, _, err := o.c.World.Load(id)
+	if err != nil {
+		return errors.Join(err, off.Unmount(ctx)) // the pod ends, and the volume is not given up
+	}
+	if !k.InUse(o.c.Boot) || k.GaveUp(k.Opened) {
+		return nil
+	}
+	own := 1 // the staging path
+	if k.Taken.Block {
+		own = 0
+	}
+	paths, err := off.Left(ctx)
+	if err == nil && len(paths) > own {
+		return inUse(id, paths)
+	}
+	return nil // what Left cannot tell now, it must tell after the unmount
+}
+
+func inUse(id string, paths []string) error {
+	return fmt.Errorf("%w: volume %s is still mounted at %q", provision.ErrInUse, id, paths)
+}
+
+// alone takes a step under the volume's lock. A lapse of the node ends it.
+func (o *Owner) alone(ctx context.Context, id string, step func(context.Context) error) error {
+	unlock, err := o.c.Locks.Lock(ctx, id)
+	if err != nil {
+		return fmt.Errorf("waiting for another operation on volume %s: %w", id, err)
+	}
+	defer unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	o.mu.Lock()
+	o.running[&cancel] = struct{}{}
+	o.mu.Unlock()
+	defer func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.running, &cancel)
+	}()
+	return step(ctx)
+}
+
+// errLapsed is the cause of the end of the actions that a lapse ends.
+var errLapsed = errors.New("this node must stop its writers: its lease was not renewed")
+
+// lapse notes that this node may have been fenced, and drops the actions that are under way.
+func (o *Owner) lapse() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lapses++
+	for cancel := range o.running {
+		(*cancel)(errLapsed)
+	}
+}
+
+// mayContinue says whether epochs of the volume that began earlier may go on here.
+func (o *Owner) mayContinue(id string) (may bool) {
+	o.hinted(id, func(h *hint) { may = h.cleared == o.lapses })
+	return may
+}

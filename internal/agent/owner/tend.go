@@ -1,0 +1,139 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"berth.dev/berth/internal/ownership"
+)
+
+const (
+	// movePause is how long an attach or a detach that failed waits for the next attempt.
+	movePause = 5 * time.Second
+	// attaching is how often a disk is looked at whose attach another process makes.
+	attaching = time.Second
+)
+
+// Tend does the upkeep of a volume that no kubelet asks for. again is when it is to be tended next if
+// nothing happens before; zero is never.
+func (o *Owner) Tend(ctx context.Context, id string) (again time.Duration, err error) {
+	out, err := o.follow(ctx, id, &asking{})
+	if err != nil {
+		return 0, err
+	}
+	switch do := out.do; {
+	case do.Verb == ownership.Wait && do.Reason == ownership.BeingAttached:
+		return attaching, nil
+	case do.Verb == ownership.Wait && do.Reason == ownership.AttachmentFailed:
+		return movePause, nil
+	case do.Verb == ownership.Wait && do.Reason == ownership.RecordUnread:
+		return movePause, out.trouble
+	}
+	// A kubelet that gave up asking leaves an epoch behind.
+	o.hinted(id, func(h *hint) { again = max(0, h.wanted.Sub(o.c.World.Now())) })
+	return again, nil
+}
+
+// Watch pokes the volumes that pods of this node may have, and whose session at the disk does not
+// hold the reservation any more. It asks no API server, and is to be called every second or so.
+func (o *Owner) Watch(ctx context.Context) error {
+	ids, err := o.c.World.Volumes()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		k, found, err := o.c.World.Load(id)
+		if err != nil || !found || !k.InUse(o.c.Boot) {
+			continue
+		}
+		key := ownership.Key{Node: o.c.Node, Epoch: k.Opened}.Raw()
+		view, err := o.c.World.Look(ctx, k.Disk)
+		if err == nil && view.Link == ownership.Attached && (!view.Holding || view.Holder != key || view.Registered != key) {
+			o.c.Poke(id, 0)
+		}
+	}
+	return ctx.Err()
+}
+
+// noteFence notes that the guard is fenced, and says whether that is new.
+func (o *Owner) noteFence() bool {
+	o.mu.Lock()
+	known := o.fenced
+	o.fenced = true
+	o.mu.Unlock()
+	if !known {
+		o.lapse()
+	}
+	return !known
+}
+
+// Vouch gives the guard the word of this agent if it waits for it: every epoch of the node is closed,
+// and unmounted, and nothing that began earlier opens one. It is to be called every second or so.
+func (o *Owner) Vouch(ctx context.Context) error {
+	standing, err := o.c.World.Standing(ctx)
+	if err != nil {
+		return err
+	}
+	if !standing.Fenced {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.fenced = false
+		return nil
+	}
+	o.noteFence()
+	ids, err := o.c.World.Volumes()
+	if err != nil {
+		return err
+	}
+	var open []error
+	for _, id := range ids {
+		if err := o.stop(ctx, id); err != nil {
+			open = append(open, err)
+		}
+	}
+	if len(open) > 0 {
+		return errors.Join(open...)
+	}
+	return o.c.World.AllClosed(ctx)
+}
+
+// stop closes the epoch of a volume and unmounts it, and needs no record for that. It takes the
+// volume's lock in any case: a decision from before the lapse may be about to open an epoch.
+func (o *Owner) stop(ctx context.Context, id string) error {
+	for range decisions {
+		over := false
+		err := o.alone(ctx, id, func(ctx context.Context) error {
+			l, err := o.gather(ctx, id, &asking{unstaging: true})
+			if err != nil {
+				return err
+			}
+			if err := o.tellGuard(ctx, l); err != nil {
+				return err
+			}
+			if over = !l.facts.Mounted && l.facts.Copy.GaveUp(l.kept.Opened); over {
+				return nil
+			}
+			_, do := o.c.Rules.Next(&l.facts)
+			if do.Verb <= ownership.GiveUp {
+				return &NotNowError{Volume: id, Why: do.Why, Cause: l.trouble}
+			}
+			_, err = o.carryOut(ctx, l, do, &asking{unstaging: true})
+			return err
+		})
+		if err != nil || over {
+			return err
+		}
+	}
+	return &NotNowError{Volume: id, Why: ownership.Why{Reason: ownership.CopyInUse}}
+}
+
+// Peer answers another node that asks what this one knows of a volume; false if it knows nothing. It
+// takes no lock: two nodes that ask each other would wait for ever.
+func (o *Owner) Peer(_ context.Context, volume, _ string) (ownership.Peer, bool, error) {
+	k, found, err := o.c.World.Load(volume)
+	if err != nil || !found {
+		return ownership.Peer{}, false, err
+	}
+	return ownership.Peer{Node: o.c.Node, Copy: k.Copy()}, true, nil
+}

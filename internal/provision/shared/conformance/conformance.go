@@ -1,0 +1,67 @@
+// Package conformance has the tests that every provisioner of shared disks passes. Each of them
+// plays nodes "a", "b" and "c" that share one disk, and judges by what the disk accepts.
+package conformance
+
+import (
+	"testing"
+
+	"berth.dev/berth/internal/provision/shared"
+)
+
+// World is a disk that can be attached to two nodes at once, and three nodes. At first it is attached
+// to none of them.
+type World struct {
+	Disk shared.Disk
+	// Node returns the provisioner of a node. Attach ends by itself, soon.
+	Node func(name string) shared.Disks
+	// Settled waits until no attach or detach is under way.
+	Settled func()
+	// Open opens the device on a node, as a mount does. Write writes one block through to the
+	// target. Buffer writes one that stays in the node's pages, and close closes the device.
+	Open func(node string) Device
+	// WriteBack lets a node's kernel write its pages.
+	WriteBack func(node string) error
+	// Relogin ends a node's session, which begins anew at once, and Restart is a loss of power of
+	// the target.
+	Relogin func(node string)
+	Restart func()
+	// Written returns the blocks that the target executed, in order.
+	Written func() []string
+	// Misplace puts another device in the disk's place.
+	Misplace func()
+}
+
+// Device is an open device.
+type Device struct {
+	Write  func(block string) error
+	Buffer func(block string)
+	Close  func()
+}
+
+// Run runs the tests. world makes a new one for each.
+func Run(t *testing.T, world func(t *testing.T) *World) {
+	for name, test := range map[string]func(*testing.T, *fixture){
+		"a disk is attached and detached, and again":                    attaches,
+		"an attach beyond the shares fails and is cleaned up":           exceeds,
+		"a disk without a reservation has no holder":                    blank,
+		"the holder writes and no other node does":                      excludes,
+		"a reservation is taken from exactly the key that was seen":     expects,
+		"a session that is not registered reserves nothing":             unregistered,
+		"a call that is repeated changes nothing":                       repeats,
+		"a node that logs in anew is a stranger":                        stranger,
+		"a node takes its reservation back for a new session":           regains,
+		"a holder that registers another key keeps the reservation":     rekeys,
+		"a node with the device open registers only for its own mount":  opener,
+		"pages of an earlier epoch do not reach the disk under a key":   pages,
+		"a device that is open is not flushed, nor detached":            busy,
+		"a flush after a refused write fails":                           refused,
+		"a loss of power of the target does as the capabilities say":    restarts,
+		"a cleared disk has neither holder nor registrations":           clears,
+		"a device of another identity is not used":                      misplaced,
+		"a context that has ended is returned":                          ended,
+		"of two nodes that take the reservation at once one succeeds":   races,
+		"a provisioner names the types of reservations that it can use": capable,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, &fixture{World: world(t), t: t}) })
+	}
+}

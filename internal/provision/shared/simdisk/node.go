@@ -1,0 +1,238 @@
+package simdisk
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
+)
+
+// Node is the disk as one node sees it. A restart of the agent does not end it: it is the machine's
+// kernel, with the pages that wait to be written.
+type Node struct {
+	t    *Target
+	name string
+
+	mu       sync.Mutex
+	buffered []Write
+	// fault, if set, is asked before and after each call: an error after it is an answer that is lost.
+	fault func(call string, done bool) error
+}
+
+var _ shared.Disks = (*Node)(nil)
+
+// Fail lets f answer for the calls that fail. done says that the call has had its effect.
+func (n *Node) Fail(f func(call string, done bool) error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fault = f
+}
+
+// call makes a change of the target's state.
+func (n *Node) call(ctx context.Context, name string, d shared.Disk, f func(*state) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	fault := n.fault
+	n.mu.Unlock()
+	if fault != nil {
+		if err := fault(name, false); err != nil {
+			return err
+		}
+	}
+	err := n.t.store.change(func(s *state) ([]Write, error) {
+		if s.Identity != d.Identity {
+			return nil, fmt.Errorf("%w: the device of volume %s says that it is %s, and the volume's is %s", provision.ErrConflict, d.Volume, s.Identity, d.Identity)
+		}
+		return nil, f(s)
+	})
+	if err == nil && fault != nil {
+		err = fault(name, true)
+	}
+	return err
+}
+
+// Capabilities implements shared.Disks.
+func (n *Node) Capabilities() shared.Capabilities { return n.t.capabilities() }
+
+// Look implements shared.Disks.
+func (n *Node) Look(ctx context.Context, d shared.Disk) (v shared.View, err error) {
+	err = n.call(ctx, "look", d, func(s *state) error {
+		v.Disk = s.view(n.name)
+		return nil
+	})
+	if err != nil {
+		return shared.View{}, err
+	}
+	switch v.Link {
+	case ownership.Attached:
+		v.Content = provision.Content{Source: "/dev/simdisk/" + d.Handle, Identity: d.Identity}
+	case ownership.AttachFailed:
+		v.Problem = "the target has no share left, or refused"
+	}
+	return v, nil
+}
+
+// Attach implements shared.Disks.
+func (n *Node) Attach(ctx context.Context, d shared.Disk) error {
+	return n.call(ctx, "attach", d, func(s *state) error {
+		s.attach(n.name)
+		return nil
+	})
+}
+
+// Detach implements shared.Disks.
+func (n *Node) Detach(ctx context.Context, d shared.Disk) error {
+	release, err := n.t.store.alone(n.name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	n.drop()
+	return n.call(ctx, "detach", d, func(s *state) error {
+		delete(s.Sessions, n.name)
+		return nil
+	})
+}
+
+// drop forgets the pages that wait to be written.
+func (n *Node) drop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.buffered = nil
+}
+
+// Register implements shared.Disks.
+func (n *Node) Register(ctx context.Context, d shared.Disk, key ownership.RawKey, use shared.Use) error {
+	if use == shared.Idle {
+		release, err := n.t.store.alone(n.name)
+		if err != nil {
+			return err
+		}
+		defer release()
+		n.drop()
+	}
+	return n.call(ctx, "register", d, func(s *state) error {
+		if at := s.Sessions[n.name]; use == shared.Idle && at.Failed {
+			at.Failed = false
+			s.Sessions[n.name] = at
+		}
+		return s.register(n.name, key)
+	})
+}
+
+// Reserve implements shared.Disks.
+func (n *Node) Reserve(ctx context.Context, d shared.Disk, expect, key ownership.RawKey) error {
+	return n.call(ctx, "reserve", d, func(s *state) error { return s.reserve(n.name, expect, key) })
+}
+
+// Flush implements shared.Disks.
+func (n *Node) Flush(ctx context.Context, d shared.Disk) error {
+	release, err := n.t.store.alone(n.name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := n.WriteBack(); err != nil {
+		return err
+	}
+	return n.call(ctx, "flush", d, func(s *state) error {
+		at, err := s.attached(n.name)
+		if err == nil && at.Failed {
+			err = fmt.Errorf("%w: a write to the disk was refused", provision.ErrUnavailable)
+		}
+		return err
+	})
+}
+
+// Clear implements shared.Disks.
+func (n *Node) Clear(ctx context.Context, d shared.Disk) error {
+	return n.call(ctx, "clear", d, func(s *state) error { return s.clear(n.name) })
+}
+
+// Device is an open device.
+type Device struct {
+	n     *Node
+	epoch lineage.Epoch
+	// Close closes it. The pages that wait to be written stay.
+	Close func()
+}
+
+// Open opens the device for a writer that believes to be in an epoch.
+func (n *Node) Open(epoch lineage.Epoch) (*Device, error) {
+	closed, err := n.t.store.open(n.name)
+	if err != nil {
+		return nil, err
+	}
+	return &Device{n: n, epoch: epoch, Close: closed}, nil
+}
+
+// Write writes and waits for the target's answer.
+func (d *Device) Write(data string) error {
+	w, err := d.Send(data)
+	if err != nil {
+		return err
+	}
+	return d.n.Land(w)
+}
+
+// Send returns a command that is on its way: Land lets the target execute it, however late.
+func (d *Device) Send(data string) (w Write, err error) {
+	err = d.n.t.store.change(func(s *state) ([]Write, error) {
+		w = Write{Node: d.n.name, Session: s.Sessions[d.n.name].Number, Epoch: d.epoch, Data: data}
+		return nil, nil
+	})
+	return w, err
+}
+
+// Buffer writes into the node's pages. They reach the target when they are written back.
+func (d *Device) Buffer(data string) {
+	d.n.mu.Lock()
+	defer d.n.mu.Unlock()
+	d.n.buffered = append(d.n.buffered, Write{Node: d.n.name, Epoch: d.epoch, Data: data})
+}
+
+// Land lets the target execute a command.
+func (n *Node) Land(w Write) error {
+	var refused error
+	err := n.t.store.change(func(s *state) ([]Write, error) {
+		if refused = s.judge(w); refused == nil {
+			return []Write{w}, nil
+		}
+		if at, ok := s.Sessions[w.Node]; ok {
+			at.Failed = true
+			s.Sessions[w.Node] = at
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	return refused
+}
+
+// WriteBack writes the node's pages back, as the kernel may at any time, in the session that the
+// node has now.
+func (n *Node) WriteBack() error {
+	n.mu.Lock()
+	pages := n.buffered
+	n.buffered = nil
+	n.mu.Unlock()
+	d := Device{n: n}
+	for _, page := range pages {
+		w, err := d.Send(page.Data)
+		if err == nil {
+			w.Epoch = page.Epoch
+			err = n.Land(w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package simdisk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
+)
+
+// Config says what a target is like.
+type Config struct {
+	// Identity that the device shows.
+	Identity provision.Identity
+	// Shares is to how many nodes the disk can be attached at once.
+	Shares int
+	// Persistent: the reservation outlives the target's loss of power.
+	Persistent bool
+	// Slow: an attach stays under way until Finish ends it.
+	Slow bool
+}
+
+// Target is a simulated shared disk.
+type Target struct {
+	store store
+	c     Config
+}
+
+// New makes a target in memory.
+func New(c Config) *Target {
+	return &Target{c: c, store: &memory{state: begin(c), openers: map[string]int{}}}
+}
+
+// Open returns the target that is kept in a directory. The first process makes it; for the others
+// only the parts of c count that no call changes.
+func Open(dir string, c Config) (*Target, error) {
+	d := directory(dir)
+	lock, err := d.locked("making", unix.LOCK_EX)
+	if err != nil {
+		return nil, fmt.Errorf("locking the simulated target: %w", err)
+	}
+	defer lock.Close()
+	if _, err := os.Stat(d.path("state")); errors.Is(err, os.ErrNotExist) {
+		s := begin(c)
+		if err := d.replace(&s); err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	return &Target{store: d, c: c}, nil
+}
+
+func begin(c Config) state {
+	return state{Identity: c.Identity, Shares: c.Shares, Persistent: c.Persistent, Slow: c.Slow, Sessions: map[string]session{}}
+}
+
+// Node returns the disk as a node sees it. A process has one for each node that it plays.
+func (t *Target) Node(name string) *Node { return &Node{t: t, name: name} }
+
+// Log returns the writes that the target has executed, in order.
+func (t *Target) Log() ([]Write, error) { return t.store.log() }
+
+// Relogin ends the session of a node, which logs in again at once.
+func (t *Target) Relogin(node string) error {
+	return t.always(func(s *state) { s.relogin(node) })
+}
+
+// Restart is the target's loss of power.
+func (t *Target) Restart() error { return t.always((*state).restart) }
+
+// Finish ends a slow attach, well or not.
+func (t *Target) Finish(node string, well bool) error {
+	return t.always(func(s *state) { s.finish(node, well) })
+}
+
+// Crash ends the session of a node that lost its power. It comes back without the device.
+func (t *Target) Crash(node string) error {
+	return t.always(func(s *state) { delete(s.Sessions, node) })
+}
+
+// Replace puts another device in the disk's place.
+func (t *Target) Replace(identity provision.Identity) error {
+	return t.always(func(s *state) { s.Identity = identity })
+}
+
+func (t *Target) always(f func(*state)) error {
+	return t.store.change(func(s *state) ([]Write, error) {
+		f(s)
+		return nil, nil
+	})
+}
+
+func (t *Target) capabilities() shared.Capabilities {
+	return shared.Capabilities{Abort: true, Persistent: t.c.Persistent, Types: []shared.Type{shared.WriteExclusive}}
+}
