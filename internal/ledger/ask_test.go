@@ -89,17 +89,19 @@ func TestACopyThatHasItsVolumeNeedsNoSourceAnyMore(t *testing.T) {
 
 func TestAStandbyYieldsItsSlotToAPrimary(t *testing.T) {
 	slots := ledger.Pool{Name: "slots", Kind: ledger.Slots, Total: 2, Unit: 1, Classes: []string{"fast"}}
-	c := newCluster(t, report("n1", slots))
+	c := newCluster(t, report("n1", slots), report("n2", slots))
 	standby := volume("s", "n1", "slots", gib, ledger.Ready)
 	standby.Replicas[0].Yields = true
 	c.ObserveVolume(standby)
 	c.ObserveVolume(volume("c", "n1", "slots", gib, ledger.Ready))
 	c.wantUsed("n1", "slots", 2)
+	c.wantReason(c.fits("p", "n1", claimed("x", gib)), ledger.Fits)
 	ask := func(yields bool) ledger.Verdict {
-		r, _ := c.Request(ledger.RequestOptions{Yields: yields}, ledger.Demand{Owner: ledger.Volume("v"), Class: "fast", Bytes: gib})
-		return c.Node("n1").Fit(r)
+		d := claimed("x", gib)
+		d.Factor, d.Yields = 2, yields
+		return c.Snapshot().Plan(c.request("p", d)).Fit(c.Node("n2"))
 	}
-	c.wantReason(ask(true), ledger.NoRoom)
+	c.wantReason(ask(true), ledger.NoStandby)
 	c.wantReason(ask(false), ledger.Fits)
 }
 
