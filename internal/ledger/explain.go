@@ -84,6 +84,8 @@ type Explanation struct {
 	Verdict Verdict
 	Choices []Choice
 	Demands []DemandExplanation
+	// Standbys is set if the volumes fit on the node, and their standbys nowhere.
+	Standbys *StandbyExplanation
 }
 
 // DemandExplanation is the answer of every pool of the node to one demand alone.

@@ -19,14 +19,14 @@ const (
 	NotAdmitted
 	// HeldElsewhere: another pod in flight holds the same claim on another node.
 	HeldElsewhere
-	// NotReported: the node has not reported its pools.
-	NotReported
-	// NodeNotReady: the node's agent cannot list its pools, or is silent.
-	NodeNotReady
 	// SiblingsElsewhere: the pod's other volumes are on other nodes.
 	SiblingsElsewhere
 	// ClosedToPod: the pod could not run on the node, so a standby there would be of no use.
 	ClosedToPod
+	// NotReported: the node has not reported its pools.
+	NotReported
+	// NodeNotReady: the node's agent cannot list its pools, or is silent.
+	NodeNotReady
 	// SourceElsewhere: the source that the volume is to be a copy of is not on the
 	// node.
 	SourceElsewhere
@@ -57,7 +57,7 @@ const (
 )
 
 var reasonNames = [...]string{
-	"Fits", "NotSynced", "Invalid", "UnknownClass", "NotAdmitted", "HeldElsewhere", "NotReported", "NodeNotReady", "SiblingsElsewhere", "ClosedToPod", "SourceElsewhere", "NotServed",
+	"Fits", "NotSynced", "Invalid", "UnknownClass", "NotAdmitted", "HeldElsewhere", "SiblingsElsewhere", "ClosedToPod", "NotReported", "NodeNotReady", "SourceElsewhere", "NotServed",
 	"OtherPool", "PoolMissing", "PoolUnhealthy", "OtherMedia", "PoolFull", "AgentTooOld", "NoRoom", "NotTogether", "NoStandby", "TooManyWays",
 }
 
@@ -68,10 +68,10 @@ var reasonMessages = [...]string{
 	"the PoolClass does not exist",
 	"the PoolClass allows no inline volumes in the pod's namespace",
 	"another pod is being scheduled with the same claim on another node",
-	"the node has not reported its pools",
-	"the node's berth-agent is silent or not ready",
 	"the pod's other volumes have their replicas on other nodes",
 	"the pod could not run on the node",
+	"the node has not reported its pools",
+	"the node's berth-agent is silent or not ready",
 	"what the volume is made from is on another node",
 	"the node has no pool of the class",
 	"the volume belongs in another pool",
