@@ -237,11 +237,17 @@ func TestStandbysThatYieldCountEachOtherOnce(t *testing.T) {
 }
 
 func TestAPoolWithStandbysIsNotLikeOneWithout(t *testing.T) {
-	c := newCluster(t, slotNode("n1", 9), slotNode("n2", 1, 1))
-	c.ObserveVolume(attached("x", "slots1", "n1", "n2"))
-	firm, yielding := replicated("a", 2, gib), replicated("b", 2, gib)
-	yielding.Yields = true
-	c.wantReason(c.plan("p", firm, yielding).Fit(c.Node("n1")), ledger.Fits)
+	for slots := range int64(2) {
+		c := newCluster(t, slotNode("n1", 9), slotNode("n2", slots+1, slots+1))
+		c.ObserveVolume(attached("x", "slots1", "n1", "n2"))
+		var demands []ledger.Demand // those that do not yield must all go to slots1, where one yields
+		for i := range 2 * (slots + 1) {
+			d := replicated(fmt.Sprint(i), 2, gib)
+			d.Yields = i > slots
+			demands = append(demands, d)
+		}
+		c.wantReason(c.plan("p", demands...).Fit(c.Node("n1")), ledger.Fits)
+	}
 }
 
 func TestStandbysAreSpreadOverFailureDomains(t *testing.T) {
@@ -356,6 +362,8 @@ func TestAPodThatCannotRunOnANodeHasNoNewStandbyThere(t *testing.T) {
 	v.Replicas = append(v.Replicas, ledger.Replica{Node: "n2", Pool: "vg0", State: ledger.Ready, Actual: gib})
 	c.ObserveVolume(v)
 	c.wantReason(among("n1"), ledger.Fits) // the replica on n2 is not new
+	c.ObserveVolumeGone("pvc-a", 5)
+	c.wantReason(among("n1"), ledger.NoStandby) // what its node is still clearing away is none
 }
 
 func TestADemandForNoSensibleNumberOfReplicasIsInvalid(t *testing.T) {
