@@ -82,11 +82,10 @@ func (l *line) answers(found []string) []Explanation {
 	}
 	kin, row := l.request.kin, l.stands[l.tier(l.short)]
 	for at, name := range l.names {
-		switch {
-		case kin.count[name] != kin.rank(l.short+2):
-			add(name, SiblingsElsewhere)
-		default:
+		if kin.count[name] == kin.rank(l.short+2) {
 			add(name, row[at].reason)
+		} else {
+			add(name, SiblingsElsewhere)
 		}
 	}
 	if kin.rank(l.short+2) > 0 {

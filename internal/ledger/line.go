@@ -82,22 +82,18 @@ func (l *line) seat(i, first int, seen *uint64) bool {
 // improve gives each standby in turn the best of the nodes that leave one for each after it.
 func (l *line) improve() {
 	for i := range l.taken {
-		refused := map[int]bool{}
-		for {
-			best := l.best(i, refused)
-			if l.swap(i, best) {
-				break
-			}
-			refused[best] = true
+		var refused []int
+		for best := l.best(i, refused); !l.swap(i, best); best = l.best(i, refused) {
+			refused = append(refused, best)
 		}
 	}
 }
 
 // best is the best node for standby i that none before it has. There is one: its own.
-func (l *line) best(i int, refused map[int]bool) int {
+func (l *line) best(i int, refused []int) int {
 	best := l.taken[i]
 	for at := range l.names {
-		if l.may(i, at) && !refused[at] && !slices.Contains(l.taken[:i], at) && l.better(i, at, best) {
+		if l.may(i, at) && !slices.Contains(refused, at) && !slices.Contains(l.taken[:i], at) && l.better(i, at, best) {
 			best = at
 		}
 	}

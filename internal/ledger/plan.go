@@ -9,7 +9,8 @@ import (
 // tier is a part of a request that every standby up to a number must take whole: the volumes
 // that have at least so many replicas.
 type tier struct {
-	until   int // counted as the replicas are: the one on the pod's own node is the first
+	// until is counted as the replicas are: the one on the pod's own node is the first.
+	until   int
 	request *Request
 }
 
@@ -202,13 +203,13 @@ const ownShare = 75
 // another replica counts as the worst. Volumes without standbys score as they do on the node.
 func (p *Plan) Score(n *Node) int64 {
 	own := n.Score(p.request)
-	if len(p.request.tiers) == 0 {
+	if len(p.request.tiers) == 0 || !n.Fit(p.request).Fits() {
 		return own
 	}
-	if !p.Fit(n).Fits() {
+	line := p.lineUp(n.name)
+	if line.short >= 0 {
 		return 0
 	}
-	line := p.lineUp(n.name)
 	line.improve()
 	var sum int64
 	for i, at := range line.taken {

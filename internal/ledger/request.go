@@ -35,8 +35,8 @@ const maxFactor = 64
 // Place is a pool of a node.
 type Place struct{ Node, Pool string }
 
-// Request is a set of demands that must be met together on one node, worked out
-// once and then asked of many nodes. It is not changed by asking.
+// Request is a set of demands that must be met together on one node, or on that node and
+// those of standbys. It is worked out once and then asked of many nodes. It is not changed by asking.
 type Request struct {
 	options RequestOptions
 	demands []Demand
