@@ -87,24 +87,6 @@ func TestACopyThatHasItsVolumeNeedsNoSourceAnyMore(t *testing.T) {
 	c.wantReason(c.fits("p", "n1", copyOf(gib)), ledger.Fits)
 }
 
-func TestAStandbyYieldsItsSlotToAPrimary(t *testing.T) {
-	slots := ledger.Pool{Name: "slots", Kind: ledger.Slots, Total: 2, Unit: 1, Classes: []string{"fast"}}
-	c := newCluster(t, report("n1", slots), report("n2", slots))
-	standby := volume("s", "n1", "slots", gib, ledger.Ready)
-	standby.Replicas[0].Yields = true
-	c.ObserveVolume(standby)
-	c.ObserveVolume(volume("c", "n1", "slots", gib, ledger.Ready))
-	c.wantUsed("n1", "slots", 2)
-	c.wantReason(c.fits("p", "n1", claimed("x", gib)), ledger.Fits)
-	ask := func(yields bool) ledger.Verdict {
-		d := claimed("x", gib)
-		d.Factor, d.Yields = 2, yields
-		return c.Snapshot().Plan(c.request("p", d)).Fit(c.Node("n2"))
-	}
-	c.wantReason(ask(true), ledger.NoStandby)
-	c.wantReason(ask(false), ledger.Fits)
-}
-
 func TestTheSmallestDiskThatFitsIsTaken(t *testing.T) {
 	c := newCluster(t, report("n1", disk("a", 8*gib, "hdd", "fast"), disk("b", 4*gib, "ssd", "fast"), disk("c", 6*gib, "hdd", "fast")))
 	c.class(ledger.Class{Name: "fast", Media: "hdd"})
