@@ -77,10 +77,8 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 	switch {
 	case h != nil && h.sharedBeside(pod):
 		b.fixed[i] = h.Pool
-		for _, f := range *facts {
-			if f.Owner == o && f.Node == b.node && f.Pool == h.Pool {
-				b.owes(i, f)
-			}
+		if at := slices.IndexFunc(*facts, h.charges); at >= 0 {
+			b.owes(i, (*facts)[at])
 		}
 		return true
 	case h == nil && remains == nil && slices.ContainsFunc(b.m.holds, func(h Hold) bool { return h.Owner == o && h.sharedBeside(pod) }):
@@ -90,6 +88,11 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 		return g.Node == b.node && (g.Owner == o || slices.Contains(remains, g.Owner))
 	})
 	return true
+}
+
+// charges is whether a fact is the hold's.
+func (h *Hold) charges(f Fact) bool {
+	return f.Owner == h.Owner && f.Node == h.Node && f.Pool == h.Pool
 }
 
 // owes notes what a demand takes beyond the fact that it has.

@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// lands are small clusters, and a pod whose volumes may or may not have places in them.
+// land is a small cluster, and a pod whose volumes may or may not have places in it.
 type land struct {
 	classes []ledger.Class
 	reports []ledger.Report
@@ -20,79 +20,105 @@ type land struct {
 	asked   Question
 }
 
+// builder makes one.
+type builder struct{ *rand.Rand }
+
+func (b builder) chance(one int) bool { return b.IntN(one) == 0 }
+
 func someLand(random *rand.Rand) land {
+	b := builder{random}
 	w := land{classes: []ledger.Class{{Name: "a"}, {Name: "b", Spare: 2}, {Name: "lun"}}}
-	chance := func(one int) bool { return random.IntN(one) == 0 }
-	for n := range 2 + random.IntN(4) {
-		r := ledger.Report{Node: fmt.Sprintf("n%d", n), Ready: !chance(8), Features: features[:1], Domain: []string{"", "x", "y", "z"}[random.IntN(4)]}
-		for i := range 1 + random.IntN(3) {
-			p := ledger.Pool{Name: fmt.Sprintf("p%d", i), Kind: ledger.Thick, Total: int64(1 + random.IntN(10)), Unit: 1, Classes: []string{"a", "b"}[random.IntN(2):]}
+	b.nodes(&w)
+	b.volumes(&w)
+	b.pod(&w)
+	b.pods(&w)
+	return w
+}
+
+func (b builder) nodes(w *land) {
+	for n := range 2 + b.IntN(4) {
+		r := ledger.Report{Node: fmt.Sprintf("n%d", n), Ready: !b.chance(8), Features: features[:1], Domain: []string{"", "x", "y", "z"}[b.IntN(4)]}
+		for i := range 1 + b.IntN(3) {
+			p := ledger.Pool{Name: fmt.Sprintf("p%d", i), Kind: ledger.Thick, Total: int64(1 + b.IntN(10)), Unit: 1, Classes: []string{"a", "b"}[b.IntN(2):]}
 			switch {
-			case i == 0 && !chance(3):
-				p.Kind, p.Total, p.Classes = ledger.Slots, int64(1+random.IntN(4)), []string{"lun"}
-			case chance(4):
+			case i == 0 && !b.chance(3):
+				p.Kind, p.Total, p.Classes = ledger.Slots, int64(1+b.IntN(4)), []string{"lun"}
+			case b.chance(4):
 				p.Kind = ledger.Device
 			}
 			r.Pools = append(r.Pools, p)
 		}
 		w.reports = append(w.reports, r)
 	}
-	node := func() ledger.Report { return w.reports[random.IntN(len(w.reports))] }
-	for i := range random.IntN(4) { // the volumes that are there, some of them the pod's
-		v := ledger.VolumeObject{Name: fmt.Sprintf("v%d", i), Class: "a", Capacity: int64(1 + random.IntN(3))}
-		for k := range 1 + random.IntN(3) {
-			r := node()
-			p := r.Pools[random.IntN(len(r.Pools))]
+}
+
+// volumes are there already. The first may be that of a claim of the pod, and others its siblings.
+func (b builder) volumes(w *land) {
+	for i := range b.IntN(4) {
+		v := ledger.VolumeObject{Name: fmt.Sprintf("v%d", i), Class: "a", Capacity: int64(1 + b.IntN(3))}
+		for k := range 1 + b.IntN(3) {
+			r := w.reports[b.IntN(len(w.reports))]
+			p := r.Pools[b.IntN(len(r.Pools))]
 			if slices.ContainsFunc(v.Replicas, func(x ledger.Replica) bool { return x.Node == r.Node }) {
 				continue
 			}
 			if k == 0 {
 				v.Class = p.Classes[0]
 			}
-			v.Replicas = append(v.Replicas, ledger.Replica{Node: r.Node, Pool: p.Name, State: ledger.ReplicaState(random.IntN(4)), Actual: v.Capacity, Yields: k > 0 && chance(2)})
+			v.Replicas = append(v.Replicas, ledger.Replica{
+				Node: r.Node, Pool: p.Name, State: ledger.ReplicaState(b.IntN(4)), Actual: v.Capacity, Yields: k > 0 && b.chance(2),
+			})
 		}
 		switch {
-		case i == 0 && chance(2):
+		case i == 0 && b.chance(2):
 			v.Claim = "c0"
-		case chance(2):
+		case b.chance(2):
 			w.asked.Siblings = append(w.asked.Siblings, ledger.Volume(v.Name))
 		}
 		w.volumes = append(w.volumes, v)
 	}
+}
+
+// pod is the one that asks.
+func (b builder) pod(w *land) {
 	w.asked.Pod = "pod"
-	if chance(4) {
+	if b.chance(4) {
 		w.asked.Among = []string{}
 		for _, r := range w.reports {
-			if !chance(3) {
+			if !b.chance(3) {
 				w.asked.Among = append(w.asked.Among, r.Node)
 			}
 		}
 	}
-	factors := [][]int{{2, 2, 3}, {1, 2, 3}, {0, 1, 4}, {2, 3, 4}}[random.IntN(4)]
-	for i := range 1 + random.IntN(3) {
-		d := ledger.Demand{Owner: ledger.Claim(fmt.Sprintf("c%d", i)), Class: w.classes[random.IntN(3)].Name, Bytes: int64(1 + random.IntN(4)), Factor: factors[random.IntN(3)]}
-		d.Yields = d.Class == "lun" && !chance(4)
-		if chance(12) {
+	factors := [][]int{{2, 2, 3}, {1, 2, 3}, {0, 1, 4}, {2, 3, 4}}[b.IntN(4)]
+	for i := range 1 + b.IntN(3) {
+		d := ledger.Demand{Owner: ledger.Claim(fmt.Sprintf("c%d", i)), Class: w.classes[b.IntN(3)].Name, Bytes: int64(1 + b.IntN(4)), Factor: factors[b.IntN(3)]}
+		d.Yields = d.Class == "lun" && !b.chance(4)
+		if b.chance(12) {
 			d.Pool = "p1"
 		}
-		if chance(12) {
-			d.Feature = features[random.IntN(2)]
+		if b.chance(12) {
+			d.Feature = features[b.IntN(2)]
 		}
-		if chance(12) {
-			d.Beside = source(random, []ledger.Pool{{Name: "p0"}, {Name: "p1"}})
+		if b.chance(12) {
+			d.Beside = source(b.Rand, []ledger.Pool{{Name: "p0"}, {Name: "p1"}})
 		}
 		w.asked.Demands = append(w.asked.Demands, d)
 	}
-	for i := range random.IntN(4) {
-		q := Question{Node: node().Node, Pod: []string{"pod", "other", "another"}[i]}
-		q.Demands = []ledger.Demand{{Owner: ledger.Claim(fmt.Sprintf("c%d", random.IntN(4))), Class: w.classes[random.IntN(3)].Name, Bytes: int64(1 + random.IntN(3)), Factor: 1 + random.IntN(3)}}
-		q.Demands[0].Yields = q.Demands[0].Class == "lun"
-		if i == 0 && chance(2) { // the pod itself, when it had fewer volumes
-			q.Demands = w.asked.Demands[:1+random.IntN(len(w.asked.Demands))]
+}
+
+// pods hold room from earlier, the one that asks perhaps, too.
+func (b builder) pods(w *land) {
+	for i := range b.IntN(4) {
+		q := Question{Node: w.reports[b.IntN(len(w.reports))].Node, Pod: []string{"pod", "other", "another"}[i]}
+		d := ledger.Demand{Owner: ledger.Claim(fmt.Sprintf("c%d", b.IntN(4))), Class: w.classes[b.IntN(3)].Name, Bytes: int64(1 + b.IntN(3)), Factor: 1 + b.IntN(3)}
+		d.Yields = d.Class == "lun"
+		q.Demands = []ledger.Demand{d}
+		if i == 0 && b.chance(2) { // when it had fewer volumes
+			q.Demands = w.asked.Demands[:1+b.IntN(len(w.asked.Demands))]
 		}
 		w.earlier = append(w.earlier, q)
 	}
-	return w
 }
 
 // settle tells a scheduler of everything in the land.
