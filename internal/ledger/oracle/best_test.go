@@ -41,7 +41,7 @@ func (m *Model) follows(q Question, first []string, node string) bool {
 	}
 	here := next(q, first)
 	s := sets{m: m, q: q}
-	return s.open(node, here) && m.takes(node, q.Pod, true, here)
+	return s.open(node, here) && m.takes(node, q.Pod, true, here, nil)
 }
 
 // next are the demands that have a replica after the first ones.

@@ -8,12 +8,12 @@ import (
 
 // Fits tries every way to place the demands on the node.
 func (m *Model) Fits(node, pod string, demands ...ledger.Demand) bool {
-	return m.takes(node, pod, false, demands)
+	return m.takes(node, pod, false, demands, nil)
 }
 
 // takes tries every way to place one replica of each demand on the node, for the pod itself or as
-// standbys.
-func (m *Model) takes(node, pod string, standby bool, demands []ledger.Demand) bool {
+// standbys. pinned, if it is not nil, says which pool each must get.
+func (m *Model) takes(node, pod string, standby bool, demands []ledger.Demand, pinned []string) bool {
 	r, reported := m.reports[node]
 	if len(demands) == 0 {
 		return true
@@ -23,7 +23,7 @@ func (m *Model) takes(node, pod string, standby bool, demands []ledger.Demand) b
 	}
 	facts := m.Facts()
 	b := brute{
-		m: m, node: node, pools: r.Pools, demands: demands, standby: standby,
+		m: m, node: node, pools: r.Pools, demands: demands, standby: standby, pinned: pinned,
 		fixed: make([]string, len(demands)), owed: make([]int64, len(demands)), chosen: make([]int, len(demands)),
 	}
 	for i, d := range demands {
@@ -48,6 +48,7 @@ type brute struct {
 	pools   []ledger.Pool
 	demands []ledger.Demand
 	standby bool
+	pinned  []string
 	// fixed is the pool in which a demand is met already.
 	fixed []string
 	// owed is what it takes there beyond what it has for sure: a standby's slot may be lost.
@@ -142,6 +143,9 @@ func (b *brute) skip(i int) bool {
 }
 
 func (b *brute) allowed(i, p int) bool {
+	if b.pinned != nil && b.pinned[i] != b.pools[p].Name {
+		return false
+	}
 	if b.fixed[i] != "" {
 		return b.fixed[i] == b.pools[p].Name
 	}

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"fmt"
 	"slices"
 
 	"berth.dev/berth/internal/ledger"
@@ -28,17 +29,60 @@ func (m *Model) Places(q Question) bool {
 	if !slices.ContainsFunc(q.Demands, func(d ledger.Demand) bool { return d.Factor > 1 }) {
 		return true
 	}
-	s := sets{m: m, q: q, siblings: m.siblings(q.Siblings), answers: map[string]bool{}}
+	s := m.sets(q)
+	return s.runs() && s.try(0)
+}
+
+// sets begins a search.
+func (m *Model) sets(q Question) *sets {
+	s := &sets{m: m, q: q, siblings: m.siblings(q.Siblings), answers: map[string]bool{}}
 	s.nodes = sortedKeys(m.reports)
-	for node := range s.siblings {
+	for _, node := range sortedKeys(s.siblings) {
 		if !slices.Contains(s.nodes, node) {
 			s.nodes = append(s.nodes, node)
 		}
-		if s.siblings[node] > s.siblings[q.Node] {
-			return false
+	}
+	return s
+}
+
+// runs is whether the pod's own node has as many of the siblings as any.
+func (s *sets) runs() bool {
+	return !slices.ContainsFunc(s.nodes, func(node string) bool { return s.siblings[node] > s.siblings[s.q.Node] })
+}
+
+// Legal returns an error if choices are no answer to the question.
+func (m *Model) Legal(q Question, choices []ledger.Choice) error {
+	s, here, pools := m.sets(q), map[string][]ledger.Demand{}, map[string][]string{}
+	several := false
+	for _, d := range q.Demands {
+		set := 0
+		for _, c := range choices {
+			if c.Owner == d.Owner {
+				set |= 1 << slices.Index(s.nodes, c.Node)
+				here[c.Node], pools[c.Node] = append(here[c.Node], d), append(pools[c.Node], c.Pool)
+			}
+		}
+		several = several || d.Factor > 1
+		if !s.legal(set, max(d.Factor, 1)) || s.crosses(set) {
+			return fmt.Errorf("the nodes of %v are not those of a legal placement: %v", d.Owner, choices)
+		}
+		s.chosen = append(s.chosen, set)
+	}
+	if several && !s.runs() {
+		return fmt.Errorf("the pod's other volumes are elsewhere: %v", choices)
+	}
+	for node := range here {
+		standby := node != q.Node
+		if !m.takes(node, q.Pod, standby, here[node], pools[node]) || standby && !s.open(node, here[node]) {
+			return fmt.Errorf("node %s cannot take what was chosen for it: %v", node, choices)
 		}
 	}
-	return s.try(0)
+	return nil
+}
+
+// crosses is whether neither of a set and an earlier one is part of the other.
+func (s *sets) crosses(set int) bool {
+	return slices.ContainsFunc(s.chosen, func(other int) bool { return set&other != set && set&other != other })
 }
 
 // sets are the nodes of each demand, as bits.
@@ -78,7 +122,7 @@ func (s *sets) try(i int) bool {
 		return s.fit()
 	}
 	for set := range 1 << len(s.nodes) {
-		if !s.legal(set, max(s.q.Demands[i].Factor, 1)) || slices.ContainsFunc(s.chosen, func(other int) bool { return set&other != set && set&other != other }) {
+		if !s.legal(set, max(s.q.Demands[i].Factor, 1)) || s.crosses(set) {
 			continue
 		}
 		s.chosen = append(s.chosen, set)
@@ -124,7 +168,7 @@ func (s *sets) fit() bool {
 		}
 		answer, known := s.answers[key]
 		if !known {
-			answer = s.open(node, here) && s.m.takes(node, s.q.Pod, true, here)
+			answer = s.open(node, here) && s.m.takes(node, s.q.Pod, true, here, nil)
 			s.answers[key] = answer
 		}
 		if !answer {

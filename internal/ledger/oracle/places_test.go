@@ -173,6 +173,9 @@ func (s *scheduler) reserves(q Question, strategy ledger.Strategy) ([]ledger.Cho
 		return nil, verdict, fmt.Errorf("the pod %s on %s: Fit says %v and Reserve %v", q.Pod, q.Node, verdict, reserved)
 	}
 	if reserved.Fits() {
+		if err := s.model.Legal(q, choices); err != nil {
+			return nil, verdict, err
+		}
 		s.model.Reserve(q.Pod, q.Node, q.Demands, choices)
 	}
 	return choices, verdict, s.check()
