@@ -48,7 +48,7 @@ type hold struct {
 	bytes   int64
 	holders []holder
 	// standbyOf are the nodes that the room belongs to as that of a standby: each is, or was,
-	// the own node of a holder. The slice is never changed in place.
+	// the own node of a holder. Requests share the elements, which never change.
 	standbyOf []string
 	// yields is whether it yields while it is nothing but a standby.
 	yields bool

@@ -88,11 +88,9 @@ func (l *line) answers(found []string) []Explanation {
 			add(name, SiblingsElsewhere)
 		}
 	}
-	if kin.rank(l.short+2) > 0 {
-		for _, node := range l.siblingsAt(kin.rank(l.short + 2)) {
-			if l.nodes[node] == nil {
-				add(node, NotReported)
-			}
+	for _, node := range l.siblingsAt(kin.rank(l.short + 2)) {
+		if l.nodes[node] == nil {
+			add(node, NotReported)
 		}
 	}
 	return answers

@@ -125,6 +125,23 @@ func TestRoomThatWasAStandbysForAnotherNodeIsNotKeptForThatNodeLater(t *testing.
 	c.wantOn(ledger.Claim("a"), "n1")
 }
 
+func TestReservingAgainKeepsTheStandbysWhereTheyAre(t *testing.T) {
+	c := trio(t, 10*gib, 10*gib, 20*gib)
+	for range 2 {
+		if _, verdict := c.Reserve("n1", c.request("p", replicated("a", 2, 2*gib))); !verdict.Fits() {
+			t.Fatal(verdict)
+		}
+		c.wantOn(ledger.Claim("a"), "n1", "n3")
+		c.report(report("n2", volumeGroup("vg0", 90*gib))) // which is the better node from now on
+	}
+	c.report(report("n3", volumeGroup("vg0", gib)))
+	if _, verdict := c.Reserve("n1", c.request("p", replicated("a", 2, 2*gib))); !verdict.Fits() {
+		t.Fatal(verdict)
+	}
+	c.wantOn(ledger.Claim("a"), "n1", "n2")
+	c.wantUsed("n3", "vg0", 0)
+}
+
 func TestTwoPodsWithOneClaimHoldTheSameRoom(t *testing.T) {
 	c := trio(t, 10*gib, 10*gib, 10*gib)
 	for _, pod := range []string{"p", "q"} {
@@ -233,6 +250,10 @@ func inGib(n int64) string { return fmt.Sprintf("%dGi", n/gib) }
 
 func TestAReplicaWithoutAPlaceIsExplainedWithTheFiguresOfEachNode(t *testing.T) {
 	c := trio(t, 10*gib, gib, 4*gib)
+	few := "2 further nodes needed for the other replicas, found: n3; node n2: pool vg0 has 1Gi free, 2Gi asked; node other: the node has no pool of the class"
+	if got := c.plan("p", replicated("a", 3, 2*gib)).Explain(c.Node("n1")).Message(inGib); got != few {
+		t.Errorf("the message is\n%s\nwant\n%s", got, few)
+	}
 	for i := range 7 {
 		c.report(report(fmt.Sprintf("x%d", i), volumeGroup("vg0", 10*gib, "slow")))
 	}

@@ -80,7 +80,7 @@ func (l *Ledger) hold(it *item, at place, uid, own string) {
 		h.holders = append(h.holders, holder{pod: uid, own: own})
 	}
 	if !h.belongs(own) {
-		h.standbyOf = append(slices.Clip(h.standbyOf), own)
+		h.standbyOf = append(h.standbyOf, own)
 	}
 	p := l.pod(uid)
 	if !slices.Contains(p.holds, a) {
