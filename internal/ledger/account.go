@@ -47,15 +47,40 @@ type hold struct {
 	class   int
 	bytes   int64
 	holders []holder
+	// standbyOf are the nodes that the room belongs to as that of a standby: each is, or was,
+	// the own node of a holder. Requests share the elements, which never change.
+	standbyOf []string
+	// yields is whether it yields while it is nothing but a standby.
+	yields bool
 }
 
-// holder is a pod in whose name a hold was made.
+// holder is a pod in whose name a hold was made, if it runs on the node own. The holds of all
+// replicas of its volumes have the same.
 type holder struct {
-	pod string
-	// bound is whether the pod was seen bound to the hold's node; nothing will
-	// unreserve it any more.
+	pod, own string
+	// bound is whether the pod was seen bound to its own node; nothing will unreserve it any
+	// more.
 	bound bool
 }
+
+// standby is whether the hold is nothing but a standby's.
+func (h *hold) standby(promised string) bool {
+	return promised != h.node && len(h.standbyOf) > 0 && !slices.ContainsFunc(h.holders, func(x holder) bool { return x.own == h.node })
+}
+
+// tidy forgets the nodes that the room is no standby's of any more: no holder is meant to run
+// there, and nothing is promised to them.
+func (h *hold) tidy(promised string) {
+	past := func(own string) bool {
+		return own != promised && !slices.ContainsFunc(h.holders, func(x holder) bool { return x.own == own })
+	}
+	if slices.ContainsFunc(h.standbyOf, past) {
+		h.standbyOf = slices.DeleteFunc(slices.Clone(h.standbyOf), past)
+	}
+}
+
+// belongs is whether the hold is part of what was set aside for a node.
+func (h *hold) belongs(own string) bool { return h.node == own || slices.Contains(h.standbyOf, own) }
 
 func (a *account) inline() bool { return a.owner.Kind == ByPod }
 
@@ -115,7 +140,7 @@ func (l *Ledger) chargeHolds(a *account) {
 		h := &a.holds[i]
 		if !a.superseded(h.node) {
 			unmade := !l.there(a, h.node)
-			wanted = append(wanted, posting{h.place, fact{owner: a.owner, bytes: h.bytes, class: int32(h.class), carving: unmade, unmade: unmade}})
+			wanted = append(wanted, posting{h.place, fact{owner: a.owner, bytes: h.bytes, class: int32(h.class), carving: unmade, unmade: unmade, yields: h.yields && h.standby(a.promised)}})
 		}
 	}
 	a.posted = l.post(a.posted, a.owner, wanted)
@@ -135,8 +160,11 @@ func (l *Ledger) prune(a *account) {
 			l.keep(a, x.pod)
 		}
 	}
+	for i := range a.holds {
+		a.holds[i].tidy(a.promised)
+	}
 	a.holds = slices.DeleteFunc(a.holds, func(h hold) bool {
-		return len(h.holders) == 0 && (durable || a.promised != h.node)
+		return len(h.holders) == 0 && (durable || a.promised == "" || !h.belongs(a.promised))
 	})
 }
 

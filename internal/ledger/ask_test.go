@@ -87,22 +87,6 @@ func TestACopyThatHasItsVolumeNeedsNoSourceAnyMore(t *testing.T) {
 	c.wantReason(c.fits("p", "n1", copyOf(gib)), ledger.Fits)
 }
 
-func TestAStandbyYieldsItsSlotToAPrimary(t *testing.T) {
-	slots := ledger.Pool{Name: "slots", Kind: ledger.Slots, Total: 2, Unit: 1, Classes: []string{"fast"}}
-	c := newCluster(t, report("n1", slots))
-	standby := volume("s", "n1", "slots", gib, ledger.Ready)
-	standby.Replicas[0].Yields = true
-	c.ObserveVolume(standby)
-	c.ObserveVolume(volume("c", "n1", "slots", gib, ledger.Ready))
-	c.wantUsed("n1", "slots", 2)
-	ask := func(yields bool) ledger.Verdict {
-		r, _ := c.Request(ledger.RequestOptions{Yields: yields}, ledger.Demand{Owner: ledger.Volume("v"), Class: "fast", Bytes: gib})
-		return c.Node("n1").Fit(r)
-	}
-	c.wantReason(ask(true), ledger.NoRoom)
-	c.wantReason(ask(false), ledger.Fits)
-}
-
 func TestTheSmallestDiskThatFitsIsTaken(t *testing.T) {
 	c := newCluster(t, report("n1", disk("a", 8*gib, "hdd", "fast"), disk("b", 4*gib, "ssd", "fast"), disk("c", 6*gib, "hdd", "fast")))
 	c.class(ledger.Class{Name: "fast", Media: "hdd"})

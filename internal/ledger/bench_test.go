@@ -96,6 +96,28 @@ func BenchmarkScore(b *testing.B) {
 	measure(b, func(int) { n.Score(r) })
 }
 
+// BenchmarkPlan measures a pod whose three volumes have two replicas each, in a cluster of 1,000 nodes.
+func BenchmarkPlan(b *testing.B) {
+	l, asked := bigCluster(b, 1000, 20_000), demands(3)
+	for i := range asked {
+		asked[i].Factor = 2
+	}
+	r, _ := l.Request(ledger.RequestOptions{Pod: "p"}, asked...)
+	s, n := l.Snapshot(), l.Node(nodeName(7))
+	b.Run("of all nodes", func(b *testing.B) { measure(b, func(int) { s.Plan(r) }) })
+	p := s.Plan(r)
+	b.Run("fit on a node", func(b *testing.B) { measure(b, func(int) { p.Fit(n) }) })
+	b.Run("score of a node", func(b *testing.B) { measure(b, func(int) { p.Score(n) }) })
+	b.Run("reserve and unreserve", func(b *testing.B) {
+		measure(b, func(int) {
+			if _, verdict := l.Reserve(n.Name(), r); !verdict.Fits() {
+				b.Fatal(verdict)
+			}
+			l.Unreserve("p", n.Name())
+		})
+	})
+}
+
 func BenchmarkRequest(b *testing.B) {
 	l, asked := bigCluster(b, 10, 200), demands(3)
 	measure(b, func(int) { l.Request(ledger.RequestOptions{Pod: "p"}, asked...) })

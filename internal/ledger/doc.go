@@ -36,6 +36,19 @@
 // explanations, simulations - is written once over those. A device is a pool of its
 // own, named after the disk, so that a Volume names its disk by naming its pool.
 //
+// # Standbys
+//
+// A volume may have several replicas: one on the pod's own node, and standbys, each on a
+// node of its own. The pod can move only to a node that has all of its volumes, so they
+// share these nodes: see Plan. Reserve holds the places of all replicas of all of a pod's
+// volumes, or none. A holder of such a hold names the pod's own node, because one pod may
+// hold room for several nodes on which it could run, and a standby's room may belong to
+// several of them. Unreserve for a node gives back the standbys that were held for it. A
+// Volume replaces the hold on each node where it has a replica.
+//
+// A standby that yields counts only against other standbys that yield, and takes only a
+// slot that is spare. A hold yields as long as it is nothing but a standby's.
+//
 // # Promises
 //
 // Classes with different spare may share a pool. The node carves in any order, so
@@ -71,7 +84,7 @@
 // changed and asked under one mutex of its caller: Observe*, Reserve, Unreserve
 // and SetSynced under the write lock, Node, Request, Snapshot, Pools and Room under
 // the read lock. A Node and a Snapshot never change; they may be kept
-// and asked (Fit, Place, Score, Explain, Without) by any number of goroutines
+// and asked (Fit, Place, Score, Explain, Without, Plan) by any number of goroutines
 // without any lock. A change replaces the one Node it concerns.
 //
 // Fit on a Node that is a moment old may say yes although the room is gone by now.

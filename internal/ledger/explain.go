@@ -84,6 +84,8 @@ type Explanation struct {
 	Verdict Verdict
 	Choices []Choice
 	Demands []DemandExplanation
+	// Standbys is set if the volumes fit on the node, and their standbys nowhere.
+	Standbys *StandbyExplanation
 }
 
 // DemandExplanation is the answer of every pool of the node to one demand alone.
@@ -117,26 +119,28 @@ func (n *Node) Explain(r *Request) Explanation {
 		it := &r.items[i]
 		d := DemandExplanation{Demand: it.Demand}
 		for _, b := range cleared.books {
-			d.Pools = append(d.Pools, it.explain(n, b, r.options.Yields))
+			d.Pools = append(d.Pools, it.explain(n, b))
 		}
 		x.Demands = append(x.Demands, d)
 	}
 	return x
 }
 
-func (it *item) explain(n *Node, b *book, yields bool) PoolExplanation {
+func (it *item) explain(n *Node, b *book) PoolExplanation {
 	x := PoolExplanation{
 		Pool: b.Name, Total: b.Total, Foreign: b.Foreign, Used: b.used,
 		Limit: b.limit(it.id), Promised: b.promised, Reason: it.barred(n, b),
 	}
-	x.Free = min(x.Limit, x.Promised) - b.taken(yields)
+	x.Free = min(x.Limit, x.Promised) - b.taken(it.yields)
 	if b.Kind != nil {
 		x.Kind, x.Need = b.Kind.Name(), b.Kind.Charge(&b.Pool, it.class, it.Bytes)
 	}
 	if has := it.on(n.name); has != nil && has.fixed {
-		x.Need, x.Reason = 0, Fits
+		x.Need, x.Reason = it.owed(has, b), Fits
 		if has.pool != b.Name {
 			x.Reason = OtherPool
+		} else if x.Need > max(x.Free, 0) {
+			x.Reason = NoRoom
 		}
 	} else if x.Reason == Fits && x.Need > x.Free {
 		x.Reason = NoRoom

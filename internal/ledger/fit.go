@@ -1,29 +1,30 @@
 package ledger
 
-// Choice is the pool that was chosen for an owner.
+// Choice is the place that was chosen for one replica of an owner's volume.
 type Choice struct {
-	Owner Owner
-	Pool  string
+	Owner      Owner
+	Node, Pool string
 }
 
 // Fit is whether all demands of the request fit on the node together. It
-// allocates nothing, unless the owners hold room on this very node already.
+// allocates nothing, unless the owners hold room on this very node already. It says
+// nothing of other nodes: for volumes with several replicas ask a Plan.
 func (n *Node) Fit(r *Request) Verdict {
 	var s scratch
 	p := n.packing(r, &s)
-	return r.answer(p.run(r.options.Yields))
+	return r.answer(p.run())
 }
 
 // Place is Fit that also says which pool each demand gets. It appends to to.
 func (n *Node) Place(r *Request, to []Choice) ([]Choice, Verdict) {
 	var s scratch
 	p := n.packing(r, &s)
-	verdict := r.answer(p.run(r.options.Yields))
+	verdict := r.answer(p.run())
 	if !verdict.Fits() {
 		return to, verdict
 	}
 	for k := range r.items {
-		to = append(to, Choice{r.items[k].Owner, p.node.books[p.chosen[k]].Name})
+		to = append(to, Choice{r.items[k].Owner, n.name, p.node.books[p.chosen[k]].Name})
 	}
 	return to, verdict
 }
@@ -70,11 +71,11 @@ func (n *Node) packing(r *Request, s *scratch) packing {
 
 // run finds a way to place all items, or says why there is none and which item is
 // the reason; -1 is all of them.
-func (p *packing) run(yields bool) (reason Reason, at int) {
+func (p *packing) run() (reason Reason, at int) {
 	if len(p.items) == 0 { // a search that is refused has none
 		return p.refused, -1
 	}
-	if reason, at := p.prepare(yields); reason != Fits {
+	if reason, at := p.prepare(); reason != Fits {
 		return reason, at
 	}
 	switch {
@@ -111,14 +112,19 @@ const MaxScore = 100
 func (n *Node) Score(r *Request) int64 {
 	var s scratch
 	p := n.packing(r, &s)
-	if reason, _ := p.run(r.options.Yields); reason != Fits || len(p.items) == 0 {
+	if reason, _ := p.run(); reason != Fits {
 		return 0
 	}
+	return p.total()
+}
+
+// total is the score of the places that were found.
+func (p *packing) total() int64 {
 	var sum int64
 	for k := range p.items {
 		sum += p.score(k)
 	}
-	return sum / int64(len(p.items))
+	return sum / max(int64(len(p.items)), 1)
 }
 
 func (p *packing) score(k int) int64 {

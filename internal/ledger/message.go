@@ -14,6 +14,13 @@ func (x Explanation) Message(size func(int64) string) string {
 		return ""
 	case NotTogether:
 		return x.Verdict.Reason.Message() + x.together(size)
+	case NoStandby:
+		return x.Standbys.message(size)
+	case SiblingsElsewhere:
+		if x.Standbys != nil {
+			return x.Verdict.Reason.Message() + ": " + strings.Join(x.Standbys.Found, ", ")
+		}
+		return x.Verdict.Reason.Message()
 	case HeldElsewhere, SourceElsewhere, AgentTooOld:
 		return x.Verdict.Reason.Message() // no pool of the node has more to say
 	}

@@ -13,6 +13,7 @@ type Node struct {
 	reported   bool
 	ready      bool
 	features   []string
+	domain     string
 	generation int64
 	books      []*book // by name
 }

@@ -14,7 +14,7 @@ func (l *Ledger) ObserveNode(r Report) error {
 	if old == nil {
 		old = &Node{name: r.Node}
 	}
-	next := &Node{name: r.Node, reported: true, ready: r.Ready, features: r.Features, generation: r.Generation}
+	next := &Node{name: r.Node, reported: true, ready: r.Ready, features: r.Features, domain: r.Domain, generation: r.Generation}
 	for _, b := range old.books {
 		if !slices.ContainsFunc(pools, func(p Pool) bool { return p.Name == b.Name }) {
 			if gone := l.absent(b); !gone.empty() {

@@ -53,18 +53,16 @@ func (l *Ledger) ObservePod(o PodObject) {
 	l.release(o.UID)
 }
 
-// bind notes that the holder was bound to a node: its holds on others become free,
-// and its hold there stays until the volume is seen.
+// bind notes that the holder was bound to a node: its holds for others become free,
+// and its holds for that one stay until the volume is seen.
 func (l *Ledger) bind(a *account, uid, node string) {
 	for i := range a.holds {
 		h := &a.holds[i]
-		at := slices.IndexFunc(h.holders, func(x holder) bool { return x.pod == uid })
-		switch {
-		case at < 0:
-		case h.node == node:
-			h.holders[at].bound = true
-		default:
-			h.holders = slices.Delete(h.holders, at, at+1)
+		h.holders = slices.DeleteFunc(h.holders, func(x holder) bool { return x.pod == uid && x.own != node })
+		for k := range h.holders {
+			if h.holders[k].pod == uid {
+				h.holders[k].bound = true
+			}
 		}
 	}
 	l.settle(a)
@@ -90,14 +88,12 @@ func (l *Ledger) ObservePodGone(uid string) {
 	}
 }
 
-// vacate takes the pod from the holders of an account, on one node or ("") on
-// all.
+// vacate takes the pod from the holders of an account, as far as it was to run on one node or
+// ("") on any.
 func (l *Ledger) vacate(a *account, uid, node string) {
 	for i := range a.holds {
 		h := &a.holds[i]
-		if node == "" || h.node == node {
-			h.holders = slices.DeleteFunc(h.holders, func(x holder) bool { return x.pod == uid })
-		}
+		h.holders = slices.DeleteFunc(h.holders, func(x holder) bool { return x.pod == uid && (node == "" || x.own == node) })
 	}
 	l.settle(a)
 }

@@ -27,6 +27,9 @@ type packing struct {
 	least []int64
 	// chosen is the pool of each item.
 	chosen []int
+	// spare are the pools in which the search has placed a standby that yields. Their use
+	// counts all standbys that yield: such a standby takes only a slot that is spare.
+	spare  mask
 	steps  int
 	gaveUp bool
 }
@@ -40,9 +43,9 @@ type scratch struct {
 }
 
 // prepare fills the tables. It fails when an item fits no pool even alone.
-func (p *packing) prepare(yields bool) (reason Reason, at int) {
+func (p *packing) prepare() (reason Reason, at int) {
 	for i, b := range p.node.books {
-		p.use[i], p.top[i] = b.taken(yields), b.promised
+		p.use[i], p.top[i] = b.taken(false), b.promised
 	}
 	for k := len(p.items) - 1; k >= 0; k-- {
 		least, reason := p.row(k)
@@ -72,7 +75,7 @@ func (p *packing) row(k int) (least int64, reason Reason) {
 		why := Fits
 		switch {
 		case fixed && has.pool == b.Name:
-			row[i] = 0
+			row[i], why = p.standing(it, has, i, b)
 		case fixed:
 			why = OtherPool
 		default:
@@ -88,16 +91,34 @@ func (p *packing) row(k int) (least int64, reason Reason) {
 	return least, reason
 }
 
+// standing is how much more an item takes that stands in the pool already.
+func (p *packing) standing(it *item, has *standing, i int, b *book) (int64, Reason) {
+	need := it.owed(has, b)
+	if need > 0 && need > min(p.top[i], b.limit(it.id))-p.use[i] {
+		return -1, NoRoom
+	}
+	return need, Fits
+}
+
 // alone is how much the item takes of the pool, and whether it fits there alone.
 func (p *packing) alone(it *item, i int, b *book) (int64, Reason) {
 	if why := it.barred(p.node, b); why != Fits {
 		return -1, why
 	}
 	need := min(b.Kind.Charge(&b.Pool, it.class, it.Bytes), unbounded)
-	if need > min(p.top[i], b.limit(it.id))-p.use[i] {
+	if need > min(p.top[i], b.limit(it.id))-p.use[i]-p.yielding(it, i) {
 		return -1, NoRoom
 	}
 	return need, Fits
+}
+
+// yielding is how much the standbys that yield take of the pool, if they count against the item and
+// were not counted before.
+func (p *packing) yielding(it *item, i int) int64 {
+	if !it.yields || p.spare.has(i) {
+		return 0
+	}
+	return p.node.books[i].sum.yielding
 }
 
 // space is the most that all pools together could still take.
@@ -132,10 +153,13 @@ func (p *packing) search(k int, space int64, banned mask) bool {
 			p.gaveUp = true
 			return false
 		}
-		use, top, need := p.use[i], p.top[i], p.need[k*pools+i]
-		p.use[i] += need
+		use, top, spare, need := p.use[i], p.top[i], p.spare, p.need[k*pools+i]
 		if need > 0 {
+			p.use[i] += need + p.yielding(&p.items[k], i)
 			p.top[i] = min(top, p.node.books[i].limit(p.items[k].id))
+			if p.items[k].yields {
+				p.spare.add(i)
+			}
 		}
 		p.chosen[k] = i
 		var next mask
@@ -145,7 +169,7 @@ func (p *packing) search(k int, space int64, banned mask) bool {
 		if p.search(k+1, space-need, next) {
 			return true
 		}
-		p.use[i], p.top[i] = use, top
+		p.use[i], p.top[i], p.spare = use, top, spare
 		if p.gaveUp {
 			return false
 		}
@@ -179,7 +203,7 @@ func (p *packing) best(k int, tried *mask) int {
 // fits.
 func (p *packing) left(k, i int) (int64, bool) {
 	need := p.need[k*len(p.node.books)+i]
-	left := min(p.top[i], p.node.books[i].limit(p.items[k].id)) - p.use[i] - need
+	left := min(p.top[i], p.node.books[i].limit(p.items[k].id)) - p.use[i] - need - p.yielding(&p.items[k], i)
 	return left, need == 0 || need > 0 && left >= 0
 }
 
@@ -195,7 +219,8 @@ func (p *packing) skipAlike(k, i int, tried *mask) {
 
 func (p *packing) alike(k, i, j int) bool {
 	a, b := p.node.books[i], p.node.books[j]
-	if a.Kind == nil || b.Kind == nil || a.Kind.Whole() != b.Kind.Whole() || p.use[i] != p.use[j] || p.top[i] != p.top[j] {
+	if a.Kind == nil || b.Kind == nil || a.Kind.Whole() != b.Kind.Whole() || p.use[i] != p.use[j] || p.top[i] != p.top[j] ||
+		a.sum.yielding != b.sum.yielding || p.spare.has(i) != p.spare.has(j) {
 		return false
 	}
 	pools := len(p.node.books)

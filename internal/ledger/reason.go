@@ -19,6 +19,10 @@ const (
 	NotAdmitted
 	// HeldElsewhere: another pod in flight holds the same claim on another node.
 	HeldElsewhere
+	// SiblingsElsewhere: the pod's other volumes are on other nodes.
+	SiblingsElsewhere
+	// ClosedToPod: the pod could not run on the node, so a standby there would be of no use.
+	ClosedToPod
 	// NotReported: the node has not reported its pools.
 	NotReported
 	// NodeNotReady: the node's agent cannot list its pools, or is silent.
@@ -44,14 +48,17 @@ const (
 	NoRoom
 	// NotTogether: every volume fits alone, not all of them together.
 	NotTogether
+	// NoStandby: the volumes fit on the node, and there are not enough further nodes for their
+	// other replicas.
+	NoStandby
 	// TooManyWays: the search for a way to fit all volumes gave up, after more than
 	// sixteen thousand steps. It refuses then; it never promises too much.
 	TooManyWays
 )
 
 var reasonNames = [...]string{
-	"Fits", "NotSynced", "Invalid", "UnknownClass", "NotAdmitted", "HeldElsewhere", "NotReported", "NodeNotReady", "SourceElsewhere", "NotServed",
-	"OtherPool", "PoolMissing", "PoolUnhealthy", "OtherMedia", "PoolFull", "AgentTooOld", "NoRoom", "NotTogether", "TooManyWays",
+	"Fits", "NotSynced", "Invalid", "UnknownClass", "NotAdmitted", "HeldElsewhere", "SiblingsElsewhere", "ClosedToPod", "NotReported", "NodeNotReady", "SourceElsewhere", "NotServed",
+	"OtherPool", "PoolMissing", "PoolUnhealthy", "OtherMedia", "PoolFull", "AgentTooOld", "NoRoom", "NotTogether", "NoStandby", "TooManyWays",
 }
 
 var reasonMessages = [...]string{
@@ -61,6 +68,8 @@ var reasonMessages = [...]string{
 	"the PoolClass does not exist",
 	"the PoolClass allows no inline volumes in the pod's namespace",
 	"another pod is being scheduled with the same claim on another node",
+	"the pod's other volumes have their replicas on other nodes",
+	"the pod could not run on the node",
 	"the node has not reported its pools",
 	"the node's berth-agent is silent or not ready",
 	"what the volume is made from is on another node",
@@ -73,6 +82,7 @@ var reasonMessages = [...]string{
 	"the node's berth-agent is too old to make the volume as its StorageClass says: upgrade it",
 	"not enough free space",
 	"not enough free space for all of the pod's volumes together",
+	"not enough further nodes for the replicas",
 	"too many ways to place the pod's volumes",
 }
 

@@ -19,7 +19,9 @@ type Report struct {
 	Ready bool
 	// Features that the agent says it has.
 	Features []string
-	Pools    []Pool
+	// Domain is the failure domain that the node is in, as its zone; empty if it shares none.
+	Domain string
+	Pools  []Pool
 }
 
 // Health of a pool.

@@ -21,18 +21,30 @@ type Demand struct {
 	Beside []Place
 	// Feature that the node's agent must have; empty means that any agent will do.
 	Feature string
+	// Factor is the number of replicas, the one on the pod's node included; 0 means 1. The
+	// others are standbys, each on a node of its own, to which Pool and Beside do not apply.
+	Factor int
+	// Yields says that a standby takes only a slot that is spare, and gives it up to a
+	// volume that needs one.
+	Yields bool
 }
+
+// maxFactor is more than the API allows.
+const maxFactor = 64
 
 // Place is a pool of a node.
 type Place struct{ Node, Pool string }
 
-// Request is a set of demands that must be met together on one node, worked out
-// once and then asked of many nodes. It is not changed by asking.
+// Request is a set of demands that must be met together on one node, or on that node and
+// those of standbys. It is worked out once and then asked of many nodes. It is not changed by asking.
 type Request struct {
 	options RequestOptions
 	demands []Demand
 	verdict Verdict
 	items   []item // the largest first
+	// tiers and kin are for standbys, and empty where every volume has one replica.
+	tiers []tier
+	kin   kin
 }
 
 // item is a demand with the ledger's knowledge of its owner.
@@ -44,6 +56,8 @@ type item struct {
 	// shared claims are held for another pod in flight: they may only go where
 	// they are held.
 	shared bool
+	// yields is whether this replica is a standby that yields.
+	yields bool
 }
 
 // standing is a volume or a hold that the owner has at a place already.
@@ -53,6 +67,8 @@ type standing struct {
 	// Otherwise it is the owner's own hold, which makes way for the new one.
 	fixed bool
 	owner Owner
+	// standbyOf are the nodes whose pods it is held for as a standby; a hold's.
+	standbyOf []string
 }
 
 // RequestOptions are the caller's choices.
@@ -61,8 +77,12 @@ type RequestOptions struct {
 	Pod string
 	// Strategy by which one of several places is chosen; nil is Spread.
 	Strategy Strategy
-	// Yields marks standbys: they only use slots that no primary wants.
-	Yields bool
+	// Siblings are the claims and Volumes of the pod that have their places already: the
+	// standbys go to the nodes of these first, so that the pod can move.
+	Siblings []Owner
+	// Among are the nodes that may take a new standby: those on which the pod could run. Nil
+	// means all.
+	Among []string
 }
 
 // strategy returns the strategy of the options, or the default.
@@ -86,7 +106,7 @@ func (l *Ledger) Request(options RequestOptions, demands ...Demand) (*Request, V
 			r.refuse(UnknownClass, d.Owner)
 			continue
 		}
-		if d.Bytes <= 0 {
+		if d.Bytes <= 0 || d.Factor < 0 || d.Factor > maxFactor || d.Factor > 1 && d.Owner.Kind == ByPod {
 			r.refuse(Invalid, d.Owner)
 			continue
 		}
@@ -104,6 +124,7 @@ func (l *Ledger) Request(options RequestOptions, demands ...Demand) (*Request, V
 	slices.SortStableFunc(r.items, func(a, b item) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.id, b.id), a.Owner.Compare(b.Owner))
 	})
+	l.layTiers(r)
 	return r, r.verdict
 }
 
@@ -132,7 +153,7 @@ func (l *Ledger) stand(it *item, pod string) {
 		h := &a.holds[i]
 		shared := slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod != pod })
 		it.shared = it.shared || shared
-		it.standings = append(it.standings, standing{h.place, shared, *a.owner})
+		it.standings = append(it.standings, standing{h.place, shared, *a.owner, h.standbyOf})
 	}
 }
 
@@ -143,7 +164,7 @@ func (it *item) standOn(v *volume) {
 		if v.over(at) {
 			continue
 		}
-		it.standings = append(it.standings, standing{at, v.present, *v.owner})
+		it.standings = append(it.standings, standing{at, v.present, *v.owner, nil})
 	}
 }
 
@@ -158,6 +179,15 @@ func (it *item) on(node string) *standing {
 		}
 	}
 	return found
+}
+
+// owed is how much more the item takes of the pool in which it stands: nothing, unless it has
+// the room of a standby that yields and is not to yield any more.
+func (it *item) owed(has *standing, b *book) int64 {
+	if f := b.fact(&has.owner); f != nil && f.yields && !it.yields {
+		return f.charge
+	}
+	return 0
 }
 
 // elsewhere is whether the item has a source, but not on this node.
@@ -187,5 +217,5 @@ func (it *item) barred(n *Node, b *book) Reason {
 // twin is whether a pool that is of no use for the item is of none for another, either. A Feature is the
 // node's and says nothing of a pool.
 func (it *item) twin(other *item) bool {
-	return it.id == other.id && it.Bytes == other.Bytes && it.Pool == other.Pool && slices.Equal(it.Beside, other.Beside) && len(other.standings) == 0
+	return it.id == other.id && it.Bytes == other.Bytes && it.Pool == other.Pool && it.yields == other.yields && slices.Equal(it.Beside, other.Beside) && len(other.standings) == 0
 }

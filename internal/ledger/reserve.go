@@ -2,9 +2,10 @@ package ledger
 
 import "slices"
 
-// Reserve sets room aside for the demands of the request's pod on a node, all of
-// them or nothing. It replaces the holds that the same pod has there for the same
-// owners, so repeating it changes nothing. The request may be stale: everything is
+// Reserve sets room aside for the demands of the request's pod on a node, and for their
+// standbys on others, all of them or nothing. It replaces the holds that the same pod has
+// for that node for the same owners, so repeating it changes nothing. The choices on the
+// node itself come first. The request may be stale: everything is
 // checked again. Demands of Volumes are refused: a Volume is reserved by writing
 // its placement.
 func (l *Ledger) Reserve(node string, r *Request) ([]Choice, Verdict) {
@@ -14,22 +15,58 @@ func (l *Ledger) Reserve(node string, r *Request) ([]Choice, Verdict) {
 			return nil, Verdict{Invalid, o}
 		}
 	}
-	choices, verdict := l.nodes[node].Place(fresh, make([]Choice, 0, len(r.items)))
+	choices, verdict := l.place(node, fresh)
 	if !verdict.Fits() {
 		return nil, verdict
 	}
-	for k := range fresh.items {
-		it := &fresh.items[k]
-		if has := it.on(node); has != nil && has.fixed && has.owner.Kind == ByVolume {
+	for _, c := range choices {
+		it := fresh.item(c.Owner)
+		if has := it.on(c.Node); has != nil && has.fixed && has.owner.Kind == ByVolume {
 			continue // the Volume is the reservation
 		}
-		l.hold(it, place{node, choices[k].Pool}, r.options.Pod)
+		l.hold(it, place{c.Node, c.Pool}, r.options.Pod, node)
+	}
+	for _, c := range choices[:len(fresh.items)] {
+		l.moveStandbys(c.Owner, choices, r.options.Pod, node)
 	}
 	return choices, Verdict{}
 }
 
-// hold records that a pod holds the chosen place for an item.
-func (l *Ledger) hold(it *item, at place, uid string) {
+// place finds the places of all replicas.
+func (l *Ledger) place(node string, r *Request) ([]Choice, Verdict) {
+	if len(r.tiers) > 0 {
+		return newPlan(l.nodes, r).Place(l.nodes[node])
+	}
+	return l.nodes[node].Place(r, make([]Choice, 0, len(r.items)))
+}
+
+// item of an owner.
+func (r *Request) item(o Owner) *item {
+	return &r.items[slices.IndexFunc(r.items, func(it item) bool { return it.Owner == o })]
+}
+
+// moveStandbys gives back the standbys of an owner that the pod held for its own node, and that
+// are elsewhere by now.
+func (l *Ledger) moveStandbys(o Owner, choices []Choice, uid, own string) {
+	a, moved := l.accounts[o], false
+	if a == nil {
+		return
+	}
+	for i := range a.holds {
+		h := &a.holds[i]
+		at := slices.IndexFunc(h.holders, func(x holder) bool { return x.pod == uid && x.own == own })
+		if at >= 0 && !slices.ContainsFunc(choices, func(c Choice) bool { return c.Owner == o && c.Node == h.node }) {
+			h.holders, moved = slices.Delete(h.holders, at, at+1), true
+		}
+	}
+	if moved {
+		l.settle(a)
+		l.keep(a, uid)
+	}
+}
+
+// hold records that a pod, which is to run on the node own, holds the chosen place for an item.
+func (l *Ledger) hold(it *item, at place, uid, own string) {
 	a := l.account(it.Owner)
 	h := a.hold(at.node)
 	if h == nil {
@@ -37,10 +74,13 @@ func (l *Ledger) hold(it *item, at place, uid string) {
 		h = &a.holds[len(a.holds)-1]
 	}
 	if !slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod != uid }) {
-		h.place, h.class, h.bytes = at, it.id, it.Bytes
+		h.place, h.class, h.bytes, h.yields = at, it.id, it.Bytes, it.Yields
 	}
-	if !slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod == uid }) {
-		h.holders = append(h.holders, holder{pod: uid})
+	if !slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod == uid && x.own == own }) {
+		h.holders = append(h.holders, holder{pod: uid, own: own})
+	}
+	if !h.belongs(own) {
+		h.standbyOf = append(h.standbyOf, own)
 	}
 	p := l.pod(uid)
 	if !slices.Contains(p.holds, a) {
@@ -49,7 +89,7 @@ func (l *Ledger) hold(it *item, at place, uid string) {
 	l.settle(a)
 }
 
-// Unreserve gives back the pod's holds on the node. It may be called without a
+// Unreserve gives back the pod's holds for the node, those of standbys included. It may be called without a
 // Reserve before it, and any number of times. A hold that the claim's selected node
 // promises stays, as does one that another pod has.
 func (l *Ledger) Unreserve(uid, node string) {

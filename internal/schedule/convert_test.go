@@ -277,3 +277,34 @@ func TestSpareOfAClass(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestAStandbysSlotYieldsIfItsVolumeSaysSo(t *testing.T) {
+	owned := func(phase v1alpha1.PrimaryPhase) *v1alpha1.Ownership {
+		return &v1alpha1.Ownership{Primary: v1alpha1.Primary{Node: "n2", Phase: phase}}
+	}
+	for name, test := range map[string]struct {
+		attachments *v1alpha1.Attachments
+		ownership   *v1alpha1.Ownership
+		want        []bool // of n1 and n2
+	}{
+		"copies do not yield":                            {nil, nil, []bool{false, false}},
+		"attachments that keep their slots":              {&v1alpha1.Attachments{MaxShares: 2}, nil, []bool{false, false}},
+		"attachments that yield, without an owner":       {&v1alpha1.Attachments{MaxShares: 2, Yields: true}, nil, []bool{false, true}},
+		"attachments that yield, with an owner":          {&v1alpha1.Attachments{MaxShares: 2, Yields: true}, owned(v1alpha1.PrimaryActive), []bool{true, false}},
+		"attachments that yield, with one that prepares": {&v1alpha1.Attachments{MaxShares: 2, Yields: true}, owned(v1alpha1.PrimaryPreparing), []bool{true, false}},
+		"attachments that yield, with one that let go":   {&v1alpha1.Attachments{MaxShares: 2, Yields: true}, owned(v1alpha1.PrimaryReleased), []bool{false, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := volumeFor("1", "n1", gi)
+			v.Spec.Replicas = append(v.Spec.Replicas, v1alpha1.ReplicaSpec{Node: "n2", Pool: "slots"})
+			v.Spec.Replication.Attachments, v.Status.Ownership = test.attachments, test.ownership
+			var got []bool
+			for _, r := range volume(v).Replicas {
+				got = append(got, r.Yields)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

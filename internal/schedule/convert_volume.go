@@ -36,7 +36,7 @@ func volume(v *v1alpha1.Volume) ledger.VolumeObject {
 
 // wantedReplica merges a replica of the spec with its node's report.
 func wantedReplica(v *v1alpha1.Volume, wanted v1alpha1.ReplicaSpec) ledger.Replica {
-	r := ledger.Replica{Node: wanted.Node, Pool: wanted.Pool}
+	r := ledger.Replica{Node: wanted.Node, Pool: wanted.Pool, Yields: yields(v, wanted.Node)}
 	entry := v.Entry(wanted.Node)
 	switch {
 	case entry == nil:
@@ -59,6 +59,19 @@ func wantedReplica(v *v1alpha1.Volume, wanted v1alpha1.ReplicaSpec) ledger.Repli
 		r.State = ledger.Ready
 	}
 	return r
+}
+
+// yields is whether the volume's replica on a node gives its slot up to a volume that needs one: it
+// is not the owner's, nor the first, for which the volume was placed, while there is no owner.
+func yields(v *v1alpha1.Volume, node string) bool {
+	if a := v.Spec.Replication.Attachments; a == nil || !a.Yields {
+		return false
+	}
+	owner := v.Spec.Replicas[0].Node
+	if o := v.Status.Ownership; o != nil && (o.Primary.Phase == v1alpha1.PrimaryPreparing || o.Primary.Phase == v1alpha1.PrimaryActive) {
+		owner = o.Primary.Node
+	}
+	return node != owner
 }
 
 // refusals are the reasons why a node will not make a replica larger than it is: it

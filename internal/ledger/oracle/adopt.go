@@ -25,7 +25,9 @@ func (m *Model) adopt(actual []Fact, synced bool) error {
 		if f.Owner.Kind == ledger.ByPod && !m.couldBe(f, class, bytes) {
 			return fmt.Errorf("the ledger charges %v, which the node cannot make", f)
 		}
-		m.holds = append(m.holds, Hold{Owner: f.Owner, Node: f.Node, Pool: f.Pool, Class: class, Bytes: bytes, Holders: map[string]bool{}})
+		h := newHold(f.Owner, f.Node)
+		h.Pool, h.Class, h.Bytes = f.Pool, class, bytes
+		m.holds = append(m.holds, h)
 		if f.Owner.Kind == ledger.ByPod {
 			m.adopted["inline volumes"]++
 			forced = true

@@ -63,7 +63,7 @@ func (w *world) agentReports(a, b, c byte) {
 // report publishes the contents of the node's pools.
 func (w *world) report(i int, lacks bool, odd byte) {
 	n := w.nodes[i]
-	r := ledger.Report{Node: n.name, Generation: w.revision, Ready: w.calm || odd%32 != 6}
+	r := ledger.Report{Node: n.name, Domain: n.domain, Generation: w.revision, Ready: w.calm || odd%32 != 6}
 	if odd%32 == 7 && !w.calm {
 		r.Generation = 0
 	}

@@ -8,6 +8,12 @@ import (
 
 // Fits tries every way to place the demands on the node.
 func (m *Model) Fits(node, pod string, demands ...ledger.Demand) bool {
+	return m.takes(node, pod, false, demands, nil)
+}
+
+// takes tries every way to place one replica of each demand on the node, for the pod itself or as
+// standbys. pinned, if it is not nil, says which pool each must get.
+func (m *Model) takes(node, pod string, standby bool, demands []ledger.Demand, pinned []string) bool {
 	r, reported := m.reports[node]
 	if len(demands) == 0 {
 		return true
@@ -16,7 +22,10 @@ func (m *Model) Fits(node, pod string, demands ...ledger.Demand) bool {
 		return false
 	}
 	facts := m.Facts()
-	b := brute{m: m, node: node, pools: r.Pools, demands: demands, fixed: make([]string, len(demands)), chosen: make([]int, len(demands))}
+	b := brute{
+		m: m, node: node, pools: r.Pools, demands: demands, standby: standby, pinned: pinned,
+		fixed: make([]string, len(demands)), owed: make([]int64, len(demands)), chosen: make([]int, len(demands)),
+	}
 	for i, d := range demands {
 		c, known := m.classes[d.Class]
 		if !known || d.Bytes <= 0 || d.Owner.Kind == ledger.ByPod && !slices.Contains(c.InlineNamespaces, d.Namespace) {
@@ -38,8 +47,12 @@ type brute struct {
 	node    string
 	pools   []ledger.Pool
 	demands []ledger.Demand
+	standby bool
+	pinned  []string
 	// fixed is the pool in which a demand is met already.
-	fixed  []string
+	fixed []string
+	// owed is what it takes there beyond what it has for sure: a standby's slot may be lost.
+	owed   []int64
 	sums   []sum
 	chosen []int
 }
@@ -55,6 +68,7 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 		case f.Node != b.node || f.over || o.Kind != ledger.ByClaim || !slices.Contains(b.m.claimsOf(f.Owner.ID), o.ID):
 		case b.m.placed(f.Owner.ID):
 			b.fixed[i] = f.Pool
+			b.owes(i, f)
 			return true
 		default:
 			remains = append(remains, f.Owner)
@@ -64,6 +78,9 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 	switch {
 	case h != nil && h.sharedBeside(pod):
 		b.fixed[i] = h.Pool
+		if at := slices.IndexFunc(*facts, h.charges); at >= 0 {
+			b.owes(i, (*facts)[at])
+		}
 		return true
 	case h == nil && remains == nil && slices.ContainsFunc(b.m.holds, func(h Hold) bool { return h.Owner == o && h.sharedBeside(pod) }):
 		return false
@@ -74,10 +91,25 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 	return true
 }
 
+// charges is whether a fact is the hold's.
+func (h *Hold) charges(f Fact) bool {
+	return f.Owner == h.Owner && f.Node == h.Node && f.Pool == h.Pool
+}
+
+// owes notes what a demand takes beyond the fact that it has.
+func (b *brute) owes(i int, f Fact) {
+	if f.yields && !b.yields(i) {
+		b.owed[i] = f.Charge
+	}
+}
+
+// yields is whether a demand is only for a slot that is spare.
+func (b *brute) yields(i int) bool { return b.standby && b.demands[i].Yields }
+
 // sharedBeside says whether a pod other than this one holds it too.
 func (h Hold) sharedBeside(pod string) bool {
-	for holder := range h.Holders {
-		if holder != pod {
+	for x := range h.Holders {
+		if x.Pod != pod {
 			return true
 		}
 	}
@@ -111,6 +143,9 @@ func (b *brute) skip(i int) bool {
 }
 
 func (b *brute) allowed(i, p int) bool {
+	if b.pinned != nil && b.pinned[i] != b.pools[p].Name {
+		return false
+	}
 	if b.fixed[i] != "" {
 		return b.fixed[i] == b.pools[p].Name
 	}
@@ -118,10 +153,10 @@ func (b *brute) allowed(i, p int) bool {
 	if d.Feature != "" && !slices.Contains(b.m.reports[b.node].Features, d.Feature) {
 		return false
 	}
-	if d.Pool != "" && d.Pool != b.pools[p].Name {
+	if !b.standby && d.Pool != "" && d.Pool != b.pools[p].Name {
 		return false
 	}
-	if d.Beside != nil && !slices.Contains(d.Beside, ledger.Place{Node: b.node, Pool: b.pools[p].Name}) {
+	if !b.standby && d.Beside != nil && !slices.Contains(d.Beside, ledger.Place{Node: b.node, Pool: b.pools[p].Name}) {
 		return false
 	}
 	return b.m.open(b.node, &b.pools[p], d.Class)
@@ -130,15 +165,23 @@ func (b *brute) allowed(i, p int) bool {
 // holds is whether every pool is within the limits of everything placed in it.
 func (b *brute) holds() bool {
 	for p := range b.pools {
-		use, top, placed := b.sums[p].firm, b.sums[p].promised, false
+		use, top, placed, spare := b.sums[p].firm, b.sums[p].promised, false, false
 		for i, d := range b.demands {
-			if b.chosen[i] != p || b.fixed[i] != "" {
+			if b.chosen[i] != p || b.fixed[i] != "" && b.owed[i] == 0 {
 				continue
 			}
-			placed = true
-			use = min(use+charge(&b.pools[p], b.m.classes[d.Class], d.Bytes), ceiling)
-			own, _ := b.m.limit(&b.pools[p], d.Class)
-			top = min(top, own)
+			placed, spare = true, spare || b.yields(i)
+			need := b.owed[i]
+			if b.fixed[i] == "" {
+				need = charge(&b.pools[p], b.m.classes[d.Class], d.Bytes)
+			}
+			use = min(use+need, ceiling)
+			if own, serves := b.m.limit(&b.pools[p], d.Class); serves {
+				top = min(top, own)
+			}
+		}
+		if spare { // then nothing may have to yield at once
+			use = min(use+b.sums[p].used-b.sums[p].firm, ceiling)
 		}
 		if placed && use > top {
 			return false

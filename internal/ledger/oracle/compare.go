@@ -65,6 +65,7 @@ func compareFacts(a, b Fact) int {
 
 // sameFacts compares two sets of facts.
 func sameFacts(expected, actual []Fact) error {
+	expected = slices.Clone(expected) // the caller's say more
 	for i := range expected {
 		f := &expected[i]
 		f.yields, f.stated, f.unmade, f.over = false, false, false, false

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"maps"
 	"slices"
 
 	"berth.dev/berth/internal/ledger"
@@ -75,13 +76,15 @@ func (m *Model) prune() {
 	m.holds = slices.DeleteFunc(m.holds, func(h Hold) bool {
 		claim := h.Owner.Kind == ledger.ByClaim
 		durable := claim && m.durable(h.Owner.ID)
-		promised := m.promised(h.Owner) == h.Node && !durable
-		for pod, bound := range h.Holders {
-			if bound && (durable || !claim && promised) {
-				delete(h.Holders, pod)
+		to := m.promised(h.Owner)
+		for x, bound := range h.Holders {
+			if bound && (durable || !claim && to == h.Node) {
+				delete(h.Holders, x)
 			}
 		}
-		return len(h.Holders) == 0 && !promised
+		maps.DeleteFunc(h.StandbyOf, func(node string, _ bool) bool { return node != to && !h.meant(node) })
+		promised := to != "" && (to == h.Node || h.StandbyOf[to])
+		return len(h.Holders) == 0 && (durable || !promised)
 	})
 }
 
@@ -116,6 +119,7 @@ func (m *Model) Facts() []Fact {
 		if !superseded {
 			f := Fact{Node: h.Node, Pool: h.Pool, Owner: h.Owner, Class: h.Class, Bytes: h.Bytes, Carving: !m.there(h.Owner, h.Node)}
 			f.unmade = f.Carving
+			f.yields = h.Yields && len(h.StandbyOf) > 0 && !h.meant(h.Node) && m.promised(h.Owner) != h.Node
 			facts = append(facts, m.priced(f))
 		}
 	}

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"maps"
 	"slices"
 
 	"berth.dev/berth/internal/ledger"
@@ -32,9 +33,17 @@ type Hold struct {
 	Node, Pool string
 	Class      string
 	Bytes      int64
-	// Holders are the pods, and whether they were seen bound to the node.
-	Holders map[string]bool
+	// Holders are the pods, each with the node that it is to run on, and whether it was seen
+	// bound there.
+	Holders map[Holder]bool
+	// StandbyOf are the nodes that it is a standby for.
+	StandbyOf map[string]bool
+	// Yields is whether it yields as long as it is only a standby.
+	Yields bool
 }
+
+// Holder is a pod that may run on a node.
+type Holder struct{ Pod, Own string }
 
 // remain is a replica that was gone, or whose Volume was gone, before its data.
 type remain struct {
@@ -166,11 +175,14 @@ func (m *Model) ObservePod(o ledger.PodObject) {
 	case o.Node != "":
 		m.pods[o.UID] = o
 		for i := range m.holds {
-			h := &m.holds[i]
-			if _, holds := h.Holders[o.UID]; holds && h.Node == o.Node {
-				h.Holders[o.UID] = true
-			} else {
-				delete(h.Holders, o.UID)
+			for x := range m.holds[i].Holders {
+				switch {
+				case x.Pod != o.UID:
+				case x.Own == o.Node:
+					m.holds[i].Holders[x] = true
+				default:
+					delete(m.holds[i].Holders, x)
+				}
 			}
 		}
 	}
@@ -184,23 +196,48 @@ func (m *Model) ObservePodGone(uid string) {
 
 // Reserve records the ledger's choices.
 func (m *Model) Reserve(pod, node string, demands []ledger.Demand, choices []ledger.Choice) {
-	for _, c := range choices {
-		at := slices.IndexFunc(demands, func(d ledger.Demand) bool { return d.Owner == c.Owner })
-		if m.placedOn(c.Owner, node) {
-			continue // the Volume is the reservation
-		}
-		h := m.hold(c.Owner, node)
-		if h == nil {
-			m.holds = append(m.holds, Hold{Owner: c.Owner, Node: node, Holders: map[string]bool{}})
-			h = &m.holds[len(m.holds)-1]
-		}
-		if _, own := h.Holders[pod]; len(h.Holders) == 0 || own && len(h.Holders) == 1 {
-			h.Pool, h.Class, h.Bytes = c.Pool, demands[at].Class, demands[at].Bytes
-		}
-		if _, holds := h.Holders[pod]; !holds {
-			h.Holders[pod] = false
+	for i := range m.holds {
+		h := &m.holds[i]
+		wanted := slices.ContainsFunc(choices, func(c ledger.Choice) bool { return c.Owner == h.Owner })
+		kept := slices.ContainsFunc(choices, func(c ledger.Choice) bool { return c.Owner == h.Owner && c.Node == h.Node })
+		if wanted && !kept {
+			delete(h.Holders, Holder{pod, node})
 		}
 	}
+	for _, c := range choices {
+		d := demands[slices.IndexFunc(demands, func(d ledger.Demand) bool { return d.Owner == c.Owner })]
+		if m.placedOn(c.Owner, c.Node) {
+			continue // the Volume is the reservation
+		}
+		h := m.hold(c.Owner, c.Node)
+		if h == nil {
+			m.holds = append(m.holds, newHold(c.Owner, c.Node))
+			h = &m.holds[len(m.holds)-1]
+		}
+		if !h.sharedBeside(pod) {
+			h.Pool, h.Class, h.Bytes, h.Yields = c.Pool, d.Class, d.Bytes, d.Yields
+		}
+		if _, holds := h.Holders[Holder{pod, node}]; !holds {
+			h.Holders[Holder{pod, node}] = false
+		}
+		if c.Node != node {
+			h.StandbyOf[node] = true
+		}
+	}
+}
+
+func newHold(o ledger.Owner, node string) Hold {
+	return Hold{Owner: o, Node: node, Holders: map[Holder]bool{}, StandbyOf: map[string]bool{}}
+}
+
+// meant is whether a pod that holds the room is to run on the node.
+func (h *Hold) meant(node string) bool {
+	for x := range h.Holders {
+		if x.Own == node {
+			return true
+		}
+	}
+	return false
 }
 
 // Unreserve mirrors the ledger.
@@ -208,9 +245,7 @@ func (m *Model) Unreserve(pod, node string) { m.drop(pod, node) }
 
 func (m *Model) drop(pod, node string) {
 	for i := range m.holds {
-		if node == "" || m.holds[i].Node == node {
-			delete(m.holds[i].Holders, pod)
-		}
+		maps.DeleteFunc(m.holds[i].Holders, func(x Holder, _ bool) bool { return x.Pod == pod && (node == "" || x.Own == node) })
 	}
 }
 

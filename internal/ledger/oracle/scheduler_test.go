@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"fmt"
 	"slices"
 
 	"berth.dev/berth/internal/ledger"
@@ -19,9 +18,10 @@ type scheduler struct {
 type cycle struct {
 	pod     *pod
 	node    string
-	demands []ledger.Demand
 	choices []ledger.Choice
 	stage   int
+	// also is another node for which the pod holds room, as with the extender; may be empty.
+	also string
 }
 
 func newScheduler() *scheduler { return &scheduler{ledger: ledger.New(), model: New()} }
@@ -40,7 +40,7 @@ func (s *scheduler) demandsOf(p *pod) (demands []ledger.Demand, node string, ok 
 			node = c.SelectedNode
 		}
 		if !c.Bound {
-			demands = append(demands, ledger.Demand{Owner: ledger.Claim(uid), Class: c.Class, Bytes: c.Requested})
+			demands = append(demands, demand(c))
 		}
 	}
 	for _, v := range p.Inline {
@@ -65,30 +65,69 @@ func (w *world) schedules(a, b, c byte) error {
 	if !ok {
 		return nil
 	}
-	r, _ := s.ledger.Request(ledger.RequestOptions{Pod: p.UID, Strategy: ledger.Strategies[int(c)%len(ledger.Strategies)]}, demands...)
+	q, strategy := w.question(p, demands), ledger.Strategies[int(c)%len(ledger.Strategies)]
 	var fitting []string
 	for _, n := range w.nodes {
-		fits, want := s.ledger.Node(n.name).Fit(r), s.model.Fits(n.name, p.UID, demands...)
-		if fits.Fits() != (want && s.ledger.Synced() || len(demands) == 0 && s.ledger.Synced()) {
-			return fmt.Errorf("the pod %s on %s: %v (%v), want fits %t; demands %v", p.UID, n.name, fits.Reason, fits.Owner, want, demands)
+		q.Node = n.name
+		verdict, err := s.asks(q, strategy)
+		if err != nil {
+			return err
 		}
-		if fits.Fits() && (selected == "" || selected == n.name) {
+		if verdict.Fits() && (selected == "" || selected == n.name) {
 			fitting = append(fitting, n.name)
 		}
 	}
 	if len(fitting) == 0 {
 		return nil
 	}
-	node := fitting[int(c/2)%len(fitting)]
-	choices, verdict := s.ledger.Reserve(node, r)
-	if !verdict.Fits() {
-		return fmt.Errorf("the pod %s fits %s and cannot be reserved there: %v", p.UID, node, verdict)
+	x := &cycle{pod: p}
+	if c%4 == 3 && len(fitting) > 1 {
+		x.also = fitting[int(c/2+1)%len(fitting)]
+		q.Node = x.also
+		w.trace("the pod %s also holds room for %s", p.UID, x.also)
+		if _, _, err := s.reserves(q, strategy); err != nil {
+			return err
+		}
 	}
-	w.trace("the pod %s is reserved on %s: %v", p.UID, node, choices)
-	s.model.Reserve(p.UID, node, demands, choices)
-	s.cycles = append(s.cycles, &cycle{p, node, demands, choices, 0})
+	q.Node = fitting[int(c/2)%len(fitting)]
+	choices, verdict, err := s.reserves(q, strategy)
+	if err != nil || !verdict.Fits() { // what it holds for the other node may be in the way
+		w.gives(s, x)
+		return err
+	}
+	w.trace("the pod %s is reserved on %s: %v", p.UID, q.Node, choices)
+	if len(nodesOf(choices)) > 1 {
+		w.trace("  with standbys")
+	}
+	x.node, x.choices = q.Node, choices
+	s.cycles = append(s.cycles, x)
 	p.cycle = true
-	return s.check()
+	return nil
+}
+
+// question is what a pod asks. Those of its claims that have their Volume are siblings of the others, and
+// every fifth pod cannot run everywhere.
+func (w *world) question(p *pod, demands []ledger.Demand) Question {
+	q := Question{Pod: p.UID, Demands: demands}
+	for _, uid := range p.claims {
+		if !slices.ContainsFunc(demands, func(d ledger.Demand) bool { return d.Owner == ledger.Claim(uid) }) {
+			q.Siblings = append(q.Siblings, ledger.Claim(uid))
+		}
+	}
+	if number(p.UID)%5 == 0 {
+		q.Among = []string{"n1", "n3"}
+	}
+	return q
+}
+
+// gives gives back what a pod holds, for all nodes.
+func (w *world) gives(s *scheduler, x *cycle) {
+	for _, node := range []string{x.node, x.also} {
+		if node != "" {
+			s.ledger.Unreserve(x.pod.UID, node)
+			s.model.Unreserve(x.pod.UID, node)
+		}
+	}
 }
 
 // advances takes one pod some steps further, or lets its binding fail.
@@ -161,30 +200,57 @@ func (w *world) step(s *scheduler, x *cycle) (more bool, err error) {
 func (w *world) places(x *cycle) bool {
 	for _, choice := range x.choices {
 		c := w.claims[choice.Owner.ID]
-		if choice.Owner.Kind != ledger.ByClaim || c != nil && c.Bound {
+		if choice.Owner.Kind != ledger.ByClaim || choice.Node != x.node || c != nil && c.Bound {
 			continue
 		}
 		if c == nil {
 			return false
 		}
+		replicas := x.replicas(choice.Owner, demand(c.ClaimObject).Yields)
 		v := w.volumes["pvc-"+c.UID]
 		if v == nil {
-			w.volumeComes(c, x.node, choice.Pool)
+			w.volumeComes(c, replicas...)
 			continue
 		}
 		if slices.ContainsFunc(v.Replicas, func(r ledger.Replica) bool {
 			return r.Node == x.node && r.State != ledger.Refused && r.State != ledger.Gone
 		}) {
+			w.completes(v, replicas)
 			continue
 		}
 		if slices.ContainsFunc(v.Replicas, func(r ledger.Replica) bool { return r.Actual > 0 }) {
 			return false
 		}
 		w.trace("the Volume %s moves to %s/%s", v.Name, x.node, choice.Pool)
-		v.Replicas = []ledger.Replica{{Node: x.node, Pool: choice.Pool}}
+		v.Replicas = replicas
 		w.emitVolume(v)
 	}
 	return true
+}
+
+// completes gives a Volume the replicas that it lacks.
+func (w *world) completes(v *ledger.VolumeObject, replicas []ledger.Replica) {
+	before := len(v.Replicas)
+	for _, r := range replicas {
+		if !slices.ContainsFunc(v.Replicas, func(x ledger.Replica) bool { return x.Node == r.Node }) {
+			v.Replicas = append(v.Replicas, r)
+		}
+	}
+	if len(v.Replicas) > before {
+		w.trace("the Volume %s gets its other replicas: %v", v.Name, v.Replicas[before:])
+		w.emitVolume(v)
+	}
+}
+
+// replicas are those of one volume, as they were reserved.
+func (x *cycle) replicas(o ledger.Owner, yields bool) []ledger.Replica {
+	var replicas []ledger.Replica
+	for _, c := range x.choices {
+		if c.Owner == o {
+			replicas = append(replicas, ledger.Replica{Node: c.Node, Pool: c.Pool, Yields: yields && c.Node != x.node})
+		}
+	}
+	return replicas
 }
 
 // accepted is whether the agents have carved the volumes that the pod needs; it
@@ -192,7 +258,7 @@ func (w *world) places(x *cycle) bool {
 func (w *world) accepted(x *cycle) (done, failed bool) {
 	for _, choice := range x.choices {
 		v := w.volumes["pvc-"+choice.Owner.ID]
-		if choice.Owner.Kind != ledger.ByClaim || w.claims[choice.Owner.ID] != nil && w.claims[choice.Owner.ID].Bound {
+		if choice.Owner.Kind != ledger.ByClaim || choice.Node != x.node || w.claims[choice.Owner.ID] != nil && w.claims[choice.Owner.ID].Bound {
 			continue
 		}
 		if v == nil {
@@ -220,8 +286,7 @@ func (w *world) accepted(x *cycle) (done, failed bool) {
 
 func (w *world) fails(s *scheduler, x *cycle) error {
 	w.trace("the binding of %s to %s fails", x.pod.UID, x.node)
-	s.ledger.Unreserve(x.pod.UID, x.node)
-	s.model.Unreserve(x.pod.UID, x.node)
+	w.gives(s, x)
 	w.ends(s, x)
 	return s.check()
 }

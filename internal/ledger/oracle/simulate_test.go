@@ -1,10 +1,6 @@
 package oracle
 
-import (
-	"fmt"
-
-	"berth.dev/berth/internal/ledger"
-)
+import "fmt"
 
 // simulates reserves and unreserves, as a gang does that tries placements out. That
 // may change nothing. It leaves out owners that are promised to a node: their pool
@@ -24,8 +20,7 @@ func (w *world) simulates(a, b, _ byte) error {
 	}
 	before, _ := dump(s.ledger)
 	for _, n := range w.nodes {
-		r, _ := s.ledger.Request(ledger.RequestOptions{Pod: p.UID}, demands...)
-		if _, verdict := s.ledger.Reserve(n.name, r); verdict.Fits() {
+		if _, verdict := s.ledger.Reserve(n.name, s.request(w.question(p, demands), nil)); verdict.Fits() {
 			s.ledger.Unreserve(p.UID, n.name)
 		}
 	}

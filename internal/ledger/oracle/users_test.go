@@ -162,7 +162,7 @@ func (w *world) provisions(a, b, _ byte) {
 	if v == nil {
 		n := w.node(c.SelectedNode)
 		if p := n.serving(c.Class, b); p != nil {
-			w.volumeComes(c, n.name, p.Name)
+			w.volumeComes(c, ledger.Replica{Node: n.name, Pool: p.Name})
 		}
 		return
 	}
@@ -190,9 +190,9 @@ func (w *world) binds(c *claim, volume string) {
 	w.emitClaim(c)
 }
 
-func (w *world) volumeComes(c *claim, node, pool string) {
-	v := &ledger.VolumeObject{Name: "pvc-" + c.UID, Claim: c.UID, Class: c.Class, Capacity: c.Requested, Replicas: []ledger.Replica{{Node: node, Pool: pool}}}
-	w.trace("the Volume %s comes on %s/%s", v.Name, node, pool)
+func (w *world) volumeComes(c *claim, replicas ...ledger.Replica) {
+	v := &ledger.VolumeObject{Name: "pvc-" + c.UID, Claim: c.UID, Class: c.Class, Capacity: c.Requested, Replicas: replicas}
+	w.trace("the Volume %s comes on %v", v.Name, replicas)
 	w.volumes[v.Name] = v
 	w.emitVolume(v)
 }

@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"berth.dev/berth/internal/ledger"
 )
@@ -30,8 +31,8 @@ type world struct {
 
 // node is a node with the real contents of its pools.
 type node struct {
-	name  string
-	pools []*pool
+	name, domain string
+	pools        []*pool
 }
 
 type pool struct {
@@ -43,6 +44,22 @@ type pool struct {
 }
 
 type claim struct{ ledger.ClaimObject }
+
+// factors are how many replicas claims have, in turn.
+var factors = []int{1, 2, 1, 3, 1, 2, 1, 1}
+
+// number of an object, which is the end of its name.
+func number(name string) int {
+	n, _ := strconv.Atoi(name[1:])
+	return n
+}
+
+// demand of a claim.
+func demand(c ledger.ClaimObject) ledger.Demand {
+	return ledger.Demand{
+		Owner: ledger.Claim(c.UID), Class: c.Class, Bytes: c.Requested, Factor: factors[number(c.UID)%len(factors)], Yields: c.Class == "lun",
+	}
+}
 
 type pod struct {
 	ledger.PodObject
@@ -97,8 +114,9 @@ func newWorld(schedulers int) *world {
 	}
 	thick := []string{"fast", "bulk", "raid"}
 	w.nodes = []*node{
-		{"n1", []*pool{makePool("vg0", ledger.Thick, 20*gib, thick...), makePool("vg1", ledger.Thick, 12*gib, "fast"), makePool("thin0", ledger.Thin, 10*gib, "thin")}},
-		{"n2", []*pool{makePool("sdb", ledger.Device, 8*gib, "disk"), makePool("sdc", ledger.Device, 4*gib, "disk"), makePool("slots", ledger.Slots, 2, "lun"), makePool("vg0", ledger.Thick, 16*gib, thick...)}},
+		{"n1", "east", []*pool{makePool("vg0", ledger.Thick, 20*gib, thick...), makePool("vg1", ledger.Thick, 12*gib, "fast"), makePool("thin0", ledger.Thin, 10*gib, "thin")}},
+		{"n2", "west", []*pool{makePool("sdb", ledger.Device, 8*gib, "disk"), makePool("sdc", ledger.Device, 4*gib, "disk"), makePool("slots", ledger.Slots, 2, "lun"), makePool("vg0", ledger.Thick, 16*gib, thick...)}},
+		{"n3", "west", []*pool{makePool("slots", ledger.Slots, 3, "lun"), makePool("thin0", ledger.Thin, 8*gib, "thin"), makePool("vg0", ledger.Thick, 18*gib, thick...)}},
 	}
 	for range schedulers {
 		w.schedulers = append(w.schedulers, newScheduler())
