@@ -41,7 +41,7 @@ func newRootCommand(connect connector) *cobra.Command {
 	flags.StringVarP(&t.namespace, "namespace", "n", "", "namespace of the pod or claim; empty means the context's")
 	flags.StringVar(&t.system, "berth-namespace", "berth-system", "namespace that Berth is installed in")
 	root.AddCommand(viewCommands(&t, connect)...)
-	root.AddCommand(newExplainCommand(&t, connect), newVersionCommand(&t, connect))
+	root.AddCommand(newExplainCommand(&t, connect), newVersionCommand(&t, connect), newDoctorCommand(&t, connect, pause))
 	root.AddCommand(orphanCommands(&t, open)...)
 	return root
 }
