@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,6 +44,7 @@ func newRootCommand(connect connector) *cobra.Command {
 	flags.StringVar(&t.system, "berth-namespace", "berth-system", "namespace that Berth is installed in")
 	root.AddCommand(viewCommands(&t, connect)...)
 	root.AddCommand(newExplainCommand(&t, connect), newVersionCommand(&t, connect), newDoctorCommand(&t, connect, pause))
+	root.AddCommand(newBundleCommand(&t, connect, logsOf, clock.RealClock{}))
 	root.AddCommand(orphanCommands(&t, open)...)
 	return root
 }
@@ -49,9 +52,8 @@ func newRootCommand(connect connector) *cobra.Command {
 // connect opens the cluster of a kubeconfig to read it.
 func connect(t target) (client.Reader, string, error) { return open(t) }
 
-// open opens the cluster of a kubeconfig, with the objects of all drivers: they share its pools.
-func open(t target) (client.Client, string, error) {
-	ctrl.SetLogger(logr.Discard())
+// configure returns the way to the cluster of a kubeconfig, and the default namespace.
+func configure(t target) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = t.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: t.context}
@@ -65,6 +67,16 @@ func open(t target) (client.Client, string, error) {
 	namespace, _, err := loader.Namespace()
 	if err != nil {
 		return nil, "", fmt.Errorf("finding the namespace: %w", err)
+	}
+	return config, namespace, nil
+}
+
+// open opens the cluster of a kubeconfig, with the objects of all drivers: they share its pools.
+func open(t target) (client.Client, string, error) {
+	ctrl.SetLogger(logr.Discard())
+	config, namespace, err := configure(t)
+	if err != nil {
+		return nil, "", err
 	}
 	scheme, err := newScheme()
 	if err != nil {
