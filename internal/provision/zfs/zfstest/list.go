@@ -41,6 +41,9 @@ func (h *Host) listSnapshots(names []string) (printed []byte, err error) {
 	return out.Bytes(), err
 }
 
+// labels are the columns of labels, the last of all.
+var labels = []string{"berth.dev:label:namespace", "berth.dev:label:claim"}
+
 // user are the columns of user properties.
 var user = []string{"berth.dev:pool", "berth.dev:volume", "berth.dev:fs", "berth.dev:source", "berth.dev:inline", "berth.dev:snapshot", "berth.dev:size", "berth.dev:taken"}
 
@@ -67,7 +70,11 @@ func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
 	if d.Volsize == 0 {
 		canMount = cmp.Or(d.Props["canmount"], "on")
 	}
-	out.WriteString(strings.Join(append(line, canMount), "\t") + "\n")
+	line = append(line, canMount)
+	for _, p := range labels {
+		line = append(line, cmp.Or(z.property(name, p), "-"))
+	}
+	out.WriteString(strings.Join(line, "\t") + "\n")
 }
 
 func (z *Zpool) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
@@ -85,7 +92,11 @@ func (z *Zpool) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
 	for _, p := range user {
 		line = append(line, cmp.Or(s.Props[p], z.property(of, p), "-"))
 	}
-	out.WriteString(strings.Join(append(line, "-"), "\t") + "\n")
+	line = append(line, "-")
+	for _, p := range labels {
+		line = append(line, cmp.Or(z.property(of, p), "-"))
+	}
+	out.WriteString(strings.Join(line, "\t") + "\n")
 }
 
 // property returns a dataset's own property, or the one inherited from the datasets above.
