@@ -74,6 +74,7 @@ prints its plan and does nothing. What is ambiguous is refused, with the reason.
 	flags.StringVar(&w.storageClass, "storage-class", "", "StorageClass of the PersistentVolume; empty means the claim's, or none")
 	flags.StringVar(&w.volumeSnapshot, "volume-snapshot", "", "print the manifests of a VolumeSnapshot of that name, as NAME or NAMESPACE/NAME")
 	all.flags(cmd)
+	cmd.ValidArgsFunction = completeOrphans(t, open)
 	return cmd
 }
 

@@ -112,17 +112,34 @@ What a scheduler holds at this moment for other pods is not among them.`,
 }
 
 func newSubjectCommand(use, short string, run explainer, t *target, connect connector) *cobra.Command {
-	return &cobra.Command{
+	var o output
+	cmd := &cobra.Command{
 		Use: use + " NAME", Short: short, Args: cobra.ExactArgs(1),
+		Example: fmt.Sprintf("  kubectl berth explain %s web -n shop\n  kubectl berth explain %s web -n shop -o json", use, use),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
 			reader, namespace, err := connect(*t)
 			if err != nil {
 				return err
 			}
 			q := question{reader: reader, system: t.system, namespace: namespace, name: args[0], notes: cmd.ErrOrStderr()}
-			return run(cmd.Context(), q, cmd.OutOrStdout())
+			report, subject, note, err := run(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			return o.write(cmd.OutOrStdout(), report.Document(subject), func(to io.Writer, _ bool) error {
+				if _, err := io.WriteString(to, note); err != nil {
+					return err
+				}
+				return report.Write(to, subject)
+			})
 		},
 	}
+	o.flag(cmd)
+	cmd.ValidArgsFunction = completeNames(use, t, connect)
+	return cmd
 }
 
 // question names the pod or the claim to explain, and the cluster that has it.
