@@ -285,6 +285,12 @@ type Orphan struct {
 	// +kubebuilder:validation:MaxLength=32
 	Filesystem string `json:"filesystem,omitempty"`
 
+	// claim that the volume was made for, as NAMESPACE/NAME, by the record beside the data;
+	// absent if the record does not say. It is a hint for administrators, and proves nothing.
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	Claim string `json:"claim,omitempty"`
+
 	// source is the name of the snapshot or the volume that the orphan began as a copy of.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

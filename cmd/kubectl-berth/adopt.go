@@ -16,8 +16,9 @@ import (
 
 func newAdoptCommand(t *target, open opener) *cobra.Command {
 	var w adoptionWish
+	var all bulk
 	cmd := &cobra.Command{
-		Use:   "adopt NODE NAME",
+		Use:   "adopt NODE NAME | adopt --all",
 		Short: "Make the objects anew for data that is on a node",
 		Long: `Make the objects anew for data that is on a node.
 
@@ -27,18 +28,38 @@ For a snapshot: a Snapshot, and on request the manifests of a
 VolumeSnapshotContent that retains it and a VolumeSnapshot.
 
 The data is neither copied, formatted nor taken again. What is there already is
-left; repeating the command does no harm.`,
+left; repeating the command does no harm.
+
+With --all: for all data without objects, of the cluster or of one --node. A volume
+goes to the claim of its PersistentVolume, else to the claim that has the uid in its
+name, else to the claim in the record beside the data. Without --yes the command
+prints its plan and does nothing. What is ambiguous is refused, with the reason.`,
 		Example: `  # Adopt a volume for the claim shop/db, which may be made later.
   kubectl berth adopt node-3 pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f --claim shop/db
 
   # Adopt a snapshot, and make it the VolumeSnapshot shop/before-upgrade.
   kubectl berth adopt node-3 snap-7d0e3a52-9b1c-4f6e-a2d7-c5b8e1f40396 \
-    --volume-snapshot shop/before-upgrade | kubectl apply -f -`,
-		Args: cobra.ExactArgs(2),
+    --volume-snapshot shop/before-upgrade | kubectl apply -f -
+
+  # Show how all data of a cluster that lost its objects would be adopted; then do it.
+  kubectl berth adopt --all
+  kubectl berth adopt --all --yes`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all.wanted {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(2)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := all.check(cmd); err != nil {
+				return err
+			}
 			c, namespace, err := open(*t)
 			if err != nil {
 				return err
+			}
+			if all.wanted {
+				return all.run(cmd, c, w)
 			}
 			w.node, w.name = args[0], args[1]
 			if v1alpha1.IsSnapshotName(w.name) {
@@ -52,6 +73,8 @@ left; repeating the command does no harm.`,
 	flags.StringVar(&w.poolClass, "pool-class", "", "PoolClass of the Volume or Snapshot; needed where its pool serves several and no Volume makes way")
 	flags.StringVar(&w.storageClass, "storage-class", "", "StorageClass of the PersistentVolume; empty means the claim's, or none")
 	flags.StringVar(&w.volumeSnapshot, "volume-snapshot", "", "print the manifests of a VolumeSnapshot of that name, as NAME or NAMESPACE/NAME")
+	all.flags(cmd)
+	cmd.ValidArgsFunction = completeOrphans(t, open)
 	return cmd
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,7 +10,8 @@ import (
 	"berth.dev/berth/internal/schedule/explain"
 )
 
-type explainer func(ctx context.Context, q question, out io.Writer) error
+// explainer returns the report about a pod or a claim, its name for people, and a note for the text.
+type explainer func(ctx context.Context, q question) (report explain.Report, subject, note string, err error)
 
 // look reads the cluster.
 func look(ctx context.Context, q question) (explain.Cluster, error) {
@@ -22,35 +22,29 @@ func look(ctx context.Context, q question) (explain.Cluster, error) {
 	return cluster, addSnapshots(ctx, q, cluster.Lists)
 }
 
-func explainPod(ctx context.Context, q question, out io.Writer) error {
+func explainPod(ctx context.Context, q question) (report explain.Report, subject, note string, err error) {
+	subject = fmt.Sprintf("pod %s/%s", q.namespace, q.name)
 	pod := &corev1.Pod{}
 	if err := q.reader.Get(ctx, client.ObjectKey{Namespace: q.namespace, Name: q.name}, pod); err != nil {
-		return fmt.Errorf("reading pod %s/%s: %w", q.namespace, q.name, err)
+		return report, subject, "", fmt.Errorf("reading %s: %w", subject, err)
 	}
 	cluster, err := look(ctx, q)
 	if err != nil {
-		return err
-	}
-	report, err := cluster.Pod(ctx, pod)
-	if err != nil {
-		return err
+		return report, subject, "", err
 	}
 	if pod.Spec.NodeName != "" {
-		if _, err := fmt.Fprintf(out, "pod %s/%s is on node %s.\n", q.namespace, q.name, pod.Spec.NodeName); err != nil {
-			return err
-		}
+		note = fmt.Sprintf("%s is on node %s.\n", subject, pod.Spec.NodeName)
 	}
-	return report.Write(out, fmt.Sprintf("pod %s/%s", q.namespace, q.name))
+	report, err = cluster.Pod(ctx, pod)
+	return report, subject, note, err
 }
 
-func explainClaim(ctx context.Context, q question, out io.Writer) error {
+func explainClaim(ctx context.Context, q question) (report explain.Report, subject, note string, err error) {
+	subject = fmt.Sprintf("claim %s/%s", q.namespace, q.name)
 	cluster, err := look(ctx, q)
 	if err != nil {
-		return err
+		return report, subject, "", err
 	}
-	report, err := cluster.Claim(ctx, q.namespace, q.name)
-	if err != nil {
-		return err
-	}
-	return report.Write(out, fmt.Sprintf("claim %s/%s", q.namespace, q.name))
+	report, err = cluster.Claim(ctx, q.namespace, q.name)
+	return report, subject, "", err
 }

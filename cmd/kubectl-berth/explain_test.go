@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,6 +113,88 @@ func TestExplainNamesAMissingPodOrClaim(t *testing.T) {
 	} {
 		if _, _, err := run(t, same, interceptor.Funcs{}, args...); err == nil || !strings.Contains(err.Error(), told) {
 			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+func TestAnExplanationIsADocumentToo(t *testing.T) {
+	want := `holders: []
+nodes:
+- answer: fits, claim 1 in vg0
+  fits: true
+  node: large
+  pools:
+  - answer: Fits
+    foreign: 0
+    free: 21474836480
+    needs: 2147483648
+    pool: vg0
+    total: 21474836480
+    used: 0
+    volume: claim 1
+- answer: 'does not fit: pool vg0 has 1Gi free, 2Gi asked'
+  fits: false
+  node: small
+  pools:
+  - answer: NoRoom
+    foreign: 0
+    free: 1073741824
+    needs: 2147483648
+    pool: vg0
+    total: 4294967296
+    used: 3221225472
+    volume: claim 1
+otherNodes: 0
+subject: claim shop/1
+volumes:
+- bytes: 2147483648
+  class: fast
+  name: claim 1
+`
+	out, _, err := run(t, same, interceptor.Funcs{}, "explain", "pvc", "1", "-o", "yaml")
+	if diff := cmp.Diff(want, out); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+}
+
+func TestNamesAreCompleted(t *testing.T) {
+	for want, args := range map[string][]string{
+		"1\n:4\n":                {"__complete", "explain", "pvc", ""},
+		"web\n:4\n":              {"__complete", "explain", "pod", ""},
+		":4\n":                   {"__complete", "explain", "pod", "web", ""},
+		"wide\njson\nyaml\n:4\n": {"__complete", "doctor", "-o", ""},
+	} {
+		out, _, err := run(t, same, interceptor.Funcs{}, args...)
+		if err != nil || out != want {
+			t.Errorf("%v: %v, %q", args, err, out)
+		}
+	}
+	if out, _, err := say(t, wreck(t), "__complete", "adopt", "node-3", ""); err != nil || out != lost+"\n:4\n" {
+		t.Errorf("%v: %q", err, out)
+	}
+}
+
+// leaves are the commands that do something.
+func leaves(cmd *cobra.Command) (all []*cobra.Command) {
+	for _, c := range cmd.Commands() {
+		all = append(all, leaves(c)...)
+	}
+	if cmd.Runnable() {
+		all = append(all, cmd)
+	}
+	return all
+}
+
+func TestEachCommandHasExamplesAndLinesThatFitATerminal(t *testing.T) {
+	root := newRootCommand(connect)
+	for _, cmd := range leaves(root) {
+		if cmd.Short == "" || !strings.Contains(cmd.Example, "kubectl berth "+cmd.Name()) && !strings.Contains(cmd.Example, "kubectl berth explain "+cmd.Name()) {
+			t.Errorf("%s has no example: %q", cmd.CommandPath(), cmd.Example)
+		}
+		for line := range strings.Lines(cmd.Short + "\n" + cmd.Long + "\n" + cmd.Example) {
+			if len(line) > 88 {
+				t.Errorf("%s: a line of the help has %d characters: %s", cmd.CommandPath(), len(line), line)
+			}
 		}
 	}
 }

@@ -29,6 +29,12 @@ takes the word back.
 With --node-is-gone: let Volumes and Snapshots go that are deleted, now or later,
 and would wait for a node that does not come back. There must be no Node of that
 name. No data is deleted: a node that does come back reports it as orphans.`,
+		Example: `  # Say what would be deleted; then let the node delete it.
+  kubectl berth forget node-3 pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f
+  kubectl berth forget node-3 pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f --yes
+
+  # Do not wait for a node that does not come back.
+  kubectl berth forget node-3 --node-is-gone --yes`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if gone {
 				return cobra.ExactArgs(1)(cmd, args)
@@ -60,6 +66,7 @@ name. No data is deleted: a node that does come back reports it as orphans.`,
 	cmd.Flags().BoolVar(&undo, "undo", false, "take the word back, as long as the data, or the object, is there")
 	cmd.Flags().BoolVar(&gone, "node-is-gone", false, "the node does not come back: do not wait for it")
 	cmd.MarkFlagsMutuallyExclusive("yes", "undo")
+	cmd.ValidArgsFunction = completeOrphans(t, open)
 	return cmd
 }
 

@@ -1,10 +1,11 @@
 // Command kubectl-berth is the plugin of kubectl that answers questions about Berth, and
 // handles data that has lost its objects: kubectl berth status, nodes, pools, volumes, explain,
-// orphans, adopt, forget, version.
+// doctor, bundle, orphans, adopt, forget, version.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -17,6 +18,15 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kubectl berth:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// exitCode is 2 for a doctor's finding, and 1 for a command that could not do its work.
+func exitCode(err error) int {
+	var findings findingsError
+	if errors.As(err, &findings) {
+		return 2
+	}
+	return 1
 }

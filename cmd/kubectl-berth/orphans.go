@@ -36,7 +36,8 @@ An object is missing (MISSING Object): the data is kept on its node. Adopt it,
 forget it, or restore the object.
 The data is missing (MISSING Data): the object is kept. Bring the disk or the
 node back, or delete the object.`,
-		Args: cobra.NoArgs,
+		Example: "  kubectl berth orphans\n  kubectl berth orphans -o wide",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,7 +43,8 @@ func newRootCommand(connect connector) *cobra.Command {
 	flags.StringVarP(&t.namespace, "namespace", "n", "", "namespace of the pod or claim; empty means the context's")
 	flags.StringVar(&t.system, "berth-namespace", "berth-system", "namespace that Berth is installed in")
 	root.AddCommand(viewCommands(&t, connect)...)
-	root.AddCommand(newExplainCommand(&t, connect), newVersionCommand(&t, connect))
+	root.AddCommand(newExplainCommand(&t, connect), newVersionCommand(&t, connect), newDoctorCommand(&t, connect, pause))
+	root.AddCommand(newBundleCommand(&t, connect, logsOf, clock.RealClock{}))
 	root.AddCommand(orphanCommands(&t, open)...)
 	return root
 }
@@ -49,9 +52,8 @@ func newRootCommand(connect connector) *cobra.Command {
 // connect opens the cluster of a kubeconfig to read it.
 func connect(t target) (client.Reader, string, error) { return open(t) }
 
-// open opens the cluster of a kubeconfig, with the objects of all drivers: they share its pools.
-func open(t target) (client.Client, string, error) {
-	ctrl.SetLogger(logr.Discard())
+// configure returns the way to the cluster of a kubeconfig, and the default namespace.
+func configure(t target) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = t.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: t.context}
@@ -65,6 +67,16 @@ func open(t target) (client.Client, string, error) {
 	namespace, _, err := loader.Namespace()
 	if err != nil {
 		return nil, "", fmt.Errorf("finding the namespace: %w", err)
+	}
+	return config, namespace, nil
+}
+
+// open opens the cluster of a kubeconfig, with the objects of all drivers: they share its pools.
+func open(t target) (client.Client, string, error) {
+	ctrl.SetLogger(logr.Discard())
+	config, namespace, err := configure(t)
+	if err != nil {
+		return nil, "", err
 	}
 	scheme, err := newScheme()
 	if err != nil {
@@ -100,17 +112,34 @@ What a scheduler holds at this moment for other pods is not among them.`,
 }
 
 func newSubjectCommand(use, short string, run explainer, t *target, connect connector) *cobra.Command {
-	return &cobra.Command{
+	var o output
+	cmd := &cobra.Command{
 		Use: use + " NAME", Short: short, Args: cobra.ExactArgs(1),
+		Example: fmt.Sprintf("  kubectl berth explain %s web -n shop\n  kubectl berth explain %s web -n shop -o json", use, use),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
 			reader, namespace, err := connect(*t)
 			if err != nil {
 				return err
 			}
 			q := question{reader: reader, system: t.system, namespace: namespace, name: args[0], notes: cmd.ErrOrStderr()}
-			return run(cmd.Context(), q, cmd.OutOrStdout())
+			report, subject, note, err := run(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			return o.write(cmd.OutOrStdout(), report.Document(subject), func(to io.Writer, _ bool) error {
+				if _, err := io.WriteString(to, note); err != nil {
+					return err
+				}
+				return report.Write(to, subject)
+			})
 		},
 	}
+	o.flag(cmd)
+	cmd.ValidArgsFunction = completeNames(use, t, connect)
+	return cmd
 }
 
 // question names the pod or the claim to explain, and the cluster that has it.

@@ -17,7 +17,7 @@ func volumeToWire(v provision.Volume) *pb.Volume {
 	return &pb.Volume{
 		Id: v.ID, Pool: refToWire(v.Pool), Size: v.Size,
 		Device: v.Content.Source, Identity: string(v.Content.Identity), Tree: v.Content.Tree,
-		Filesystem: v.Filesystem, Problem: v.Problem, Inline: inlineToWire(v.Inline), Source: sourceToWire(v.Source), Copying: v.Copying,
+		Filesystem: v.Filesystem, Problem: v.Problem, Inline: inlineToWire(v.Inline), Source: sourceToWire(v.Source), Copying: v.Copying, Claim: v.Claim,
 	}
 }
 
@@ -25,7 +25,7 @@ func volumeFromWire(v *pb.Volume) provision.Volume {
 	return provision.Volume{
 		ID: v.GetId(), Pool: refFromWire(v.GetPool()), Size: v.GetSize(), Content: contentFromWire(v),
 		Filesystem: v.GetFilesystem(), Problem: v.GetProblem(), Inline: inlineFromWire(v.GetInline()),
-		Source: sourceFromWire(v.GetSource()), Copying: v.GetCopying(),
+		Source: sourceFromWire(v.GetSource()), Copying: v.GetCopying(), Claim: v.GetClaim(),
 	}
 }
 

@@ -36,6 +36,9 @@ type Volume struct {
 	Inline Inline
 	// Source that it began as a copy of. It is recorded together with the volume, too.
 	Source Source
+	// Claim that it was made for, as NAMESPACE/NAME, by the labels recorded with it; empty if
+	// they do not say. It is a hint for people, and proves nothing.
+	Claim string
 	// Copying is set until it is a complete copy of its source. It cannot be used before.
 	Copying bool
 }
@@ -101,7 +104,7 @@ type CreateRequest struct {
 	Size int64
 	// Limits of the pool's use.
 	Limits Limits
-	// Labels are kept with the volume for people to read: claim and namespace.
+	// Labels are kept with the volume for people to read: LabelNamespace and LabelClaim.
 	Labels map[string]string
 	// Inline names the owner of an inline volume; zero for any other.
 	Inline Inline

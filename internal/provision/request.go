@@ -57,6 +57,24 @@ var (
 	inlinePart = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
 )
 
+// The labels of a volume that was made for a claim.
+const (
+	LabelNamespace = "namespace"
+	LabelClaim     = "claim"
+)
+
+// ClaimOf returns the claim that the labels of a volume name, as NAMESPACE/NAME; empty if they
+// name none, or if another program wrote what can be no label of Berth's.
+func ClaimOf(labels map[string]string) string {
+	namespace, name := labels[LabelNamespace], labels[LabelClaim]
+	for _, part := range []string{namespace, name} {
+		if part == "" || len(part) > maxLabel || !label.MatchString(part) || strings.Contains(part, "/") {
+			return ""
+		}
+	}
+	return namespace + "/" + name
+}
+
 // CheckID returns ErrInvalid for a string that cannot be the id of a volume.
 func CheckID(id string) error {
 	if !volumeID.MatchString(id) || strings.HasSuffix(id, "-") {

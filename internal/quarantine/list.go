@@ -33,9 +33,12 @@ type Orphan struct {
 	Node string `json:"node"`
 	Pool string `json:"pool,omitempty"`
 	// Name of the volume or the snapshot.
-	Name    string            `json:"name"`
-	Missing Missing           `json:"missing"`
-	Size    resource.Quantity `json:"size"`
+	Name    string  `json:"name"`
+	Missing Missing `json:"missing"`
+	// Claim that the volume was made for, as NAMESPACE/NAME, by the record beside the data; empty
+	// if that does not say.
+	Claim string            `json:"claim,omitempty"`
+	Size  resource.Quantity `json:"size"`
 	// Since is when it lost its other half, as far as that is known.
 	Since *metav1.Time `json:"since,omitempty"`
 	// Deadline is when the data is deleted; nil if it is kept for ever.
@@ -90,7 +93,7 @@ func dataOf(n *v1alpha1.StorageNode) []Orphan {
 			if o := i.Orphan; o != nil {
 				next := Orphan{
 					Node: n.Name, Pool: p.Name, Name: i.Volume + i.Snapshot, Missing: MissingObject, Size: o.Size,
-					Since: &o.Since, Deadline: o.Deadline, Reason: string(o.Reason), Message: o.Message,
+					Claim: o.Claim, Since: &o.Since, Deadline: o.Deadline, Reason: string(o.Reason), Message: o.Message,
 				}
 				if at := forgotten(n, p.Name, next.Name, o); at >= 0 {
 					next.Forgotten = &n.Spec.Forget[at].At

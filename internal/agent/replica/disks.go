@@ -102,5 +102,5 @@ func labelsOf(v *v1alpha1.Volume) map[string]string {
 	if v.Spec.ClaimRef == nil {
 		return nil
 	}
-	return map[string]string{"namespace": v.Spec.ClaimRef.Namespace, "claim": v.Spec.ClaimRef.Name}
+	return map[string]string{provision.LabelNamespace: v.Spec.ClaimRef.Namespace, provision.LabelClaim: v.Spec.ClaimRef.Name}
 }

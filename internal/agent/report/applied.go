@@ -32,6 +32,7 @@ func appliedOrphan(o *v1alpha1.Orphan) *apply.OrphanApplyConfiguration {
 	applied.Message = entries.Given(o.Message)
 	applied.Deadline = o.Deadline.DeepCopy()
 	applied.Filesystem = entries.Given(o.Filesystem)
+	applied.Claim = entries.Given(o.Claim)
 	applied.Source = entries.Given(o.Source)
 	return applied
 }

@@ -15,6 +15,7 @@ const (
 	maxInventory  = 256
 	maxFilesystem = 32
 	maxName       = 63
+	maxClaim      = 317
 )
 
 // replica is a volume in a pool of this node.
@@ -70,6 +71,9 @@ func (f Facts) volume(v provision.Volume) v1alpha1.InventoryItem {
 	i.Volume = v.ID
 	filesystem := cmp.Or(v.Content.Tree, v.Filesystem) // a tree is one also before it was in use
 	i.Orphan = f.orphan(v.ID, v.Size, filesystem, cmp.Or(v.Source.Snapshot, v.Source.Volume))
+	if i.Orphan != nil && len(v.Claim) <= maxClaim {
+		i.Orphan.Claim = v.Claim
+	}
 	return i
 }
 

@@ -93,7 +93,9 @@ type Volume struct {
 	Identity   string                 `protobuf:"bytes,10,opt,name=identity,proto3" json:"identity,omitempty"`
 	// tree is the filesystem that the volume is by itself; empty for a block device. A program
 	// of before this field sends none, and a device without a leading slash is a dataset.
-	Tree          string `protobuf:"bytes,11,opt,name=tree,proto3" json:"tree,omitempty"`
+	Tree string `protobuf:"bytes,11,opt,name=tree,proto3" json:"tree,omitempty"`
+	// claim that it was made for, as NAMESPACE/NAME. A program of before this field sends none.
+	Claim         string `protobuf:"bytes,12,opt,name=claim,proto3" json:"claim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -201,6 +203,13 @@ func (x *Volume) GetIdentity() string {
 func (x *Volume) GetTree() string {
 	if x != nil {
 		return x.Tree
+	}
+	return ""
+}
+
+func (x *Volume) GetClaim() string {
+	if x != nil {
+		return x.Claim
 	}
 	return ""
 }
@@ -2070,7 +2079,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x1dinternal/poold/pb/poold.proto\x12\x0eberth.poold.v1\"1\n" +
 	"\aPoolRef\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xd5\x02\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xeb\x02\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
@@ -2085,7 +2094,8 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\acopying\x18\t \x01(\bR\acopying\x12\x1a\n" +
 	"\bidentity\x18\n" +
 	" \x01(\tR\bidentity\x12\x12\n" +
-	"\x04tree\x18\v \x01(\tR\x04tree\"<\n" +
+	"\x04tree\x18\v \x01(\tR\x04tree\x12\x14\n" +
+	"\x05claim\x18\f \x01(\tR\x05claim\"<\n" +
 	"\x06Source\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\tR\bsnapshot\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\"\xfb\x01\n" +

@@ -115,7 +115,7 @@ func (u *facts) known() error {
 // view returns a volume as callers see it.
 func (u *facts) view(e *entry) provision.Volume {
 	v := provision.Volume{
-		ID: e.ID, Pool: u.ref(), Size: e.Size, Filesystem: e.Filesystem, Inline: e.Inline, Source: e.Source, Problem: e.strange(),
+		ID: e.ID, Pool: u.ref(), Size: e.Size, Filesystem: e.Filesystem, Inline: e.Inline, Source: e.Source, Claim: provision.ClaimOf(e.Labels), Problem: e.strange(),
 		Content: provision.Content{
 			Source:   fmt.Sprintf("%s[/%s/%s/data]", u.space.Node, volumesArea, e.ID),
 			Identity: kernel.Identity(u.fsid, e.Subvolume), Tree: provision.Subvolume,

@@ -60,7 +60,7 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 	}
 	v := provision.Volume{
 		ID: r.ID, Pool: r.Pool, Size: size, Content: contentOf(r),
-		Filesystem: filesystem, Inline: r.Inline, Source: r.Source,
+		Filesystem: filesystem, Inline: r.Inline, Source: r.Source, Claim: provision.ClaimOf(r.Labels),
 	}
 	p.volumes[r.ID], p.labels[r.ID], p.contents[r.ID], p.wipes[r.ID], p.tunings[r.ID] = v, maps.Clone(r.Labels), content, r.Wipe, r.Tuning
 	d.notify()

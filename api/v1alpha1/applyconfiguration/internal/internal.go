@@ -245,6 +245,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.Orphan
   map:
     fields:
+    - name: claim
+      type:
+        scalar: string
     - name: deadline
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time

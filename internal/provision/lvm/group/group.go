@@ -96,6 +96,7 @@ type carved struct {
 type volume struct {
 	carved
 	inline provision.Inline
+	claim  string
 	source provision.Source
 	// Growing says that it is a thin copy and not yet as large as it must be. Its size is the
 	// promised one even then.
@@ -128,7 +129,7 @@ func (g *Facts) View(id string) provision.Volume {
 	v := g.Volumes[id]
 	return provision.Volume{
 		ID: id, Pool: g.Ref(v.Pool), Size: v.size, Content: g.content(id),
-		Filesystem: v.filesystem, Problem: g.damage(id), Inline: v.inline, Source: v.source, Copying: v.Growing || g.Pending[id] != nil,
+		Filesystem: v.filesystem, Problem: g.damage(id), Inline: v.inline, Source: v.source, Claim: v.claim, Copying: v.Growing || g.Pending[id] != nil,
 	}
 }
 

@@ -92,7 +92,7 @@ func (g sorter) sortOwn(lv logicalVolume, tags record) {
 			size: c.size, How: tags.wipe, Wiped: tags.wiped, inline: tags.inline, strange: strange(lv.Layout), Suspended: c.Suspended,
 		}
 	default:
-		v := &volume{carved: c, inline: tags.inline, source: tags.source, Growing: c.size < tags.size}
+		v := &volume{carved: c, inline: tags.inline, source: tags.source, claim: tags.claimOf(), Growing: c.size < tags.size}
 		v.size = max(c.size, tags.size)
 		g.Volumes[lv.Name] = v
 	}

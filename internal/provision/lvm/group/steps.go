@@ -47,7 +47,7 @@ func (p Planner) Create(g *Facts, r provision.CreateRequest) (*Step, error) {
 	}
 	_, thin := Split(r.Pool)
 	if r.Source == (provision.Source{}) {
-		v := &volume{carved: carved{Pool: thin, size: size, Active: true, Wipe: r.Wipe}, inline: r.Inline}
+		v := &volume{carved: carved{Pool: thin, size: size, Active: true, Wipe: r.Wipe}, inline: r.Inline, claim: provision.ClaimOf(r.Labels)}
 		return p.creation(r, thin, p.createCommand(r, size), v), nil
 	}
 	if r.Source.Volume != "" && thin == "" {
@@ -56,7 +56,7 @@ func (p Planner) Create(g *Facts, r provision.CreateRequest) (*Step, error) {
 		}
 	}
 	from := *g.Find(SourceID(r.Source)) // Creatable has seen that it can be copied
-	v := &volume{carved: carved{Pool: thin, size: size, filesystem: from.filesystem, Active: true, Wipe: r.Wipe}, inline: r.Inline, source: r.Source}
+	v := &volume{carved: carved{Pool: thin, size: size, filesystem: from.filesystem, Active: true, Wipe: r.Wipe}, inline: r.Inline, source: r.Source, claim: provision.ClaimOf(r.Labels)}
 	v.copying, v.Growing = thin == "", thin != "" && from.size < size
 	return p.creation(r, thin, p.copyCommand(r, from, size), v), nil
 }

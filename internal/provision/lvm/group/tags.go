@@ -123,9 +123,11 @@ type record struct {
 	filesystem string
 	inline     provision.Inline
 	source     provision.Source
-	size       int64
-	of         string
-	taken      time.Time
+	// namespace and claim are the labels of a volume that was made for a claim.
+	namespace, claim string
+	size             int64
+	of               string
+	taken            time.Time
 	// wipe says whether and how its bytes are wiped. If that is not recorded, or not known, they
 	// are wiped.
 	wipe provision.Wipe
@@ -151,6 +153,10 @@ func parseTags(name, tags string) (r record) {
 			r.inline.PodUID, r.inline.Name, _ = strings.Cut(value, "/")
 		case tagSource:
 			r.source = sourceOf(value)
+		case tagLabel + provision.LabelNamespace + "=":
+			r.namespace = value
+		case tagLabel + provision.LabelClaim + "=":
+			r.claim = value
 		case tagSize:
 			r.size = parseNumber(value)
 		case tagOf:
@@ -160,6 +166,11 @@ func parseTags(name, tags string) (r record) {
 		}
 	}
 	return r
+}
+
+// claimOf returns the claim that a volume was made for; empty if its labels do not say.
+func (r record) claimOf() string {
+	return provision.ClaimOf(map[string]string{provision.LabelNamespace: r.namespace, provision.LabelClaim: r.claim})
 }
 
 // identify takes in a tag that tells the kind of a logical volume, if the tag's id fits its name.

@@ -55,6 +55,9 @@ func (h *Host) guidOf(of *int64) string {
 	return text(*of)
 }
 
+// labels are the columns of labels, the last of all.
+var labels = []string{"berth.dev:label:namespace", "berth.dev:label:claim"}
+
 // user are the columns of user properties.
 var user = []string{"berth.dev:pool", "berth.dev:volume", "berth.dev:fs", "berth.dev:source", "berth.dev:inline", "berth.dev:snapshot", "berth.dev:size", "berth.dev:taken"}
 
@@ -82,7 +85,11 @@ func (h *Host) print(out *bytes.Buffer, name string, d *Dataset) {
 	if d.Volsize == 0 {
 		canMount = cmp.Or(d.Props["canmount"], "on")
 	}
-	out.WriteString(strings.Join(append(line, canMount, h.guidOf(&d.guid)), "\t") + "\n")
+	line = append(line, canMount, h.guidOf(&d.guid))
+	for _, p := range labels {
+		line = append(line, cmp.Or(z.property(name, p), "-"))
+	}
+	out.WriteString(strings.Join(line, "\t") + "\n")
 }
 
 func (h *Host) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
@@ -101,7 +108,11 @@ func (h *Host) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
 	for _, p := range user {
 		line = append(line, cmp.Or(s.Props[p], z.property(of, p), "-"))
 	}
-	out.WriteString(strings.Join(append(line, "-", h.guidOf(&s.guid)), "\t") + "\n")
+	line = append(line, "-", h.guidOf(&s.guid))
+	for _, p := range labels {
+		line = append(line, cmp.Or(z.property(of, p), "-"))
+	}
+	out.WriteString(strings.Join(line, "\t") + "\n")
 }
 
 // property returns a dataset's own property, or the one inherited from the datasets above.

@@ -58,7 +58,7 @@ func learnNew(r provision.CreateRequest, size int64, name string, of original) f
 	return func(z *Facts) {
 		z.Datasets[name] = &Dataset{
 			Parent: parent, area: live, kind: kindOf(r), ID: r.ID, size: size, quota: size, reserved: true, origin: of.snapshot,
-			record: record{Filesystem: of.filesystem, inline: r.Inline, source: r.Source}, snapshots: map[string]*Snapshot{},
+			record: record{Filesystem: of.filesystem, inline: r.Inline, source: r.Source, claim: provision.ClaimOf(r.Labels)}, snapshots: map[string]*Snapshot{},
 		}
 	}
 }

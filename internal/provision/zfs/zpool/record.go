@@ -43,6 +43,7 @@ type record struct {
 	Filesystem string
 	inline     provision.Inline
 	source     provision.Source
+	claim      string
 }
 
 // properties returns a new volume's properties as options of a command, in a stable order.
@@ -110,6 +111,7 @@ func orNone(value string) string {
 // parseRecord reads a volume's record from its properties; "-" stands for one that is not set.
 func parseRecord(r Row) record {
 	var rec record
+	rec.claim = provision.ClaimOf(map[string]string{provision.LabelNamespace: set(r.namespace), provision.LabelClaim: set(r.claim)})
 	rec.Filesystem = set(r.filesystem)
 	if owner := set(r.inline); owner != "" {
 		rec.inline.PodUID, rec.inline.Name, _ = strings.Cut(owner, "/")

@@ -70,7 +70,7 @@ func (z *Facts) View(name string, now time.Time) provision.Volume {
 	v := provision.Volume{
 		ID: d.ID, Pool: PoolRef(d.Parent), Size: d.size,
 		Content:    provision.Content{Source: deviceDir + name, Identity: provision.ZvolIdentity(name)},
-		Filesystem: d.Filesystem, Inline: d.inline, Source: d.source,
+		Filesystem: d.Filesystem, Inline: d.inline, Source: d.source, Claim: d.claim,
 	}
 	if d.Files() {
 		v.Content = provision.Content{Source: name, Tree: provision.Dataset}

@@ -26,6 +26,9 @@ type OrphanApplyConfiguration struct {
 	Size *resource.Quantity `json:"size,omitempty"`
 	// filesystem that was made on the volume; empty means that none ever was.
 	Filesystem *string `json:"filesystem,omitempty"`
+	// claim that the volume was made for, as NAMESPACE/NAME, by the record beside the data;
+	// absent if the record does not say. It is a hint for administrators, and proves nothing.
+	Claim *string `json:"claim,omitempty"`
 	// source is the name of the snapshot or the volume that the orphan began as a copy of.
 	Source *string `json:"source,omitempty"`
 }
@@ -81,6 +84,14 @@ func (b *OrphanApplyConfiguration) WithSize(value resource.Quantity) *OrphanAppl
 // If called multiple times, the Filesystem field is set to the value of the last call.
 func (b *OrphanApplyConfiguration) WithFilesystem(value string) *OrphanApplyConfiguration {
 	b.Filesystem = &value
+	return b
+}
+
+// WithClaim sets the Claim field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Claim field is set to the value of the last call.
+func (b *OrphanApplyConfiguration) WithClaim(value string) *OrphanApplyConfiguration {
+	b.Claim = &value
 	return b
 }
 

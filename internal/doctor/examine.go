@@ -1,0 +1,163 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/quarantine"
+	"berth.dev/berth/internal/schedule"
+)
+
+// Cluster holds the objects of a cluster, of one look.
+type Cluster struct {
+	*schedule.Lists
+	Heartbeats schedule.Heartbeats
+	// System is the namespace that Berth is installed in.
+	System string
+}
+
+// exam is an examination of a cluster, with its objects by name.
+type exam struct {
+	Cluster
+	claims  map[string]*corev1.PersistentVolumeClaim // by namespace/name
+	pvs     map[string]*corev1.PersistentVolume
+	handles map[string][]*corev1.PersistentVolume // by the volume that they stand for
+	volumes map[string]*v1alpha1.Volume
+	nodes   map[string]*v1alpha1.StorageNode
+	orphans map[string][]quarantine.Orphan // data that its nodes report as orphans, by name
+	found   []Finding
+}
+
+// Examine returns every disagreement, the urgent ones first.
+func Examine(c Cluster) []Finding {
+	e := exam{
+		Cluster: c, claims: map[string]*corev1.PersistentVolumeClaim{}, pvs: map[string]*corev1.PersistentVolume{},
+		handles: map[string][]*corev1.PersistentVolume{}, volumes: map[string]*v1alpha1.Volume{},
+		nodes: map[string]*v1alpha1.StorageNode{}, orphans: map[string][]quarantine.Orphan{}, found: []Finding{},
+	}
+	e.index()
+	for i := range c.Claims {
+		e.claim(&c.Claims[i])
+	}
+	for i := range c.PersistentVolumes {
+		if pv := &c.PersistentVolumes[i]; c.Driver.Handle(pv) != "" {
+			e.persistentVolume(pv)
+		}
+	}
+	for i := range c.Volumes {
+		if v := &c.Volumes[i]; c.Driver.Owns(v) {
+			e.volume(v)
+		}
+	}
+	for _, o := range quarantine.Find(c.StorageNodes, nil, c.Snapshots) {
+		if o.Missing == quarantine.MissingObject {
+			e.orphan(o)
+		} else {
+			e.snapshot(o)
+		}
+	}
+	for i := range c.StorageNodes {
+		e.node(&c.StorageNodes[i])
+	}
+	slices.SortStableFunc(e.found, order)
+	return e.found
+}
+
+func (e *exam) index() {
+	for i := range e.Claims {
+		e.claims[nameOf(&e.Claims[i])] = &e.Claims[i]
+	}
+	for i := range e.PersistentVolumes {
+		pv := &e.PersistentVolumes[i]
+		e.pvs[pv.Name] = pv
+		if handle := e.Driver.Handle(pv); handle != "" {
+			e.handles[handle] = append(e.handles[handle], pv)
+		}
+	}
+	for i := range e.Volumes {
+		e.volumes[e.Volumes[i].Name] = &e.Volumes[i]
+	}
+	for i := range e.StorageNodes {
+		e.nodes[e.StorageNodes[i].Name] = &e.StorageNodes[i]
+	}
+	for _, o := range quarantine.Find(e.StorageNodes, nil, nil) {
+		e.orphans[o.Name] = append(e.orphans[o.Name], o)
+	}
+}
+
+// add notes a finding.
+func (e *exam) add(id ID, f Finding, next ...string) {
+	f.ID, f.Severity, f.Next = id, severities[id], next
+	e.found = append(e.found, f)
+}
+
+func nameOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
+
+// refers says whether a reference of a PersistentVolume is to an existing claim. A reference
+// without a uid waits for any claim of the name.
+func refers(ref *corev1.ObjectReference, claim *corev1.PersistentVolumeClaim) bool {
+	return ref != nil && claim != nil && (ref.UID == "" || ref.UID == claim.UID)
+}
+
+// ours says whether a claim is, or was, for a volume of the driver.
+func (e *exam) ours(claim *corev1.PersistentVolumeClaim) bool {
+	if e.volumes[claim.Spec.VolumeName] != nil || len(e.orphans[claim.Spec.VolumeName]) > 0 {
+		return true
+	}
+	return claim.Spec.StorageClassName != nil && slices.ContainsFunc(e.StorageClasses, func(c storagev1.StorageClass) bool {
+		return c.Name == *claim.Spec.StorageClassName && e.Driver.Provisions(&c)
+	})
+}
+
+// adopt returns the command that gives data to a claim, if it is known to be on one node.
+func (e *exam) adopt(name, claim string) string {
+	var nodes []string
+	if v := e.volumes[name]; v != nil {
+		for _, r := range v.Spec.Replicas {
+			nodes = append(nodes, r.Node)
+		}
+	}
+	if len(nodes) == 0 {
+		for _, o := range e.orphans[name] {
+			nodes = append(nodes, o.Node)
+		}
+	}
+	if len(nodes) != 1 {
+		return "kubectl berth orphans"
+	}
+	command := fmt.Sprintf("kubectl berth adopt %s %s", nodes[0], name)
+	if claim != "" {
+		command += " --claim " + claim
+	}
+	return command
+}
+
+// node notes that a node's report may be old.
+func (e *exam) node(n *v1alpha1.StorageNode) {
+	f := Finding{Kind: "StorageNode", Name: n.Name, Node: n.Name}
+	if away := e.Heartbeats.Away(n.Name); away != "" {
+		f.Message = "its report may be old: " + away
+		e.add(NodeAway, f, "kubectl get node "+n.Name, e.pods(n.Name))
+		return
+	}
+	switch ready := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady); {
+	case ready == nil:
+		f.Message = "its agent has not reported yet"
+	case ready.Status != metav1.ConditionTrue:
+		f.Message = "its agent cannot list all data: " + ready.Message
+	default:
+		return
+	}
+	e.add(NodeNotReady, f, "kubectl describe bsn "+n.Name, e.pods(n.Name))
+}
+
+// pods returns the command that shows the agent of a node.
+func (e *exam) pods(node string) string {
+	return fmt.Sprintf("kubectl get pods -n %s --field-selector spec.nodeName=%s", e.System, node)
+}
