@@ -28,7 +28,7 @@ test-all: test test-release-all test-btrfs test-guard test-platform-all test-pla
 
 .PHONY: check-generated
 check-generated: generate
-	@git diff --exit-code --stat -- api charts internal || { echo "generated files are out of date: commit what make generate wrote"; exit 1; }
+	@git diff --exit-code --stat -- api charts internal scheduler || { echo "generated files are out of date: commit what make generate wrote"; exit 1; }
 
 # The race detector needs cgo. The ledger's oracle has no goroutines, and would take twenty
 # times as long under the race detector.

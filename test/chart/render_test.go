@@ -82,6 +82,31 @@ func TestTheChartRendersToTheObjectsInTheTree(t *testing.T) {
 	}
 }
 
+// Flags that follow others of the same name win: the chart is rendered for that Kubernetes.
+func TestASchedulerIsNeverNewerThanItsCluster(t *testing.T) {
+	for version, want := range map[string]string{"1.36.0": "1.36", "1.36.9-gke.100": "1.36", "1.37.0": "1.37", "1.38.2": "1.37"} {
+		out, err := helm(t, "--set", "imageRegistry=localhost,scheduler.enabled=true", "--kube-version", version)
+		if image := "localhost/berth/scheduler-" + want + ":"; err != nil || !strings.Contains(out, image) {
+			t.Errorf("Kubernetes %s does not get %s: %v", version, image, err)
+		}
+	}
+}
+
+func TestAnOptionThatTheClusterIsTooOldForIsRefused(t *testing.T) {
+	for option, says := range map[string]string{
+		"scheduler.enabled=true": "berth-scheduler is for 1.36",
+		"extender.enabled=true,extender.tlsSecret=a,extender.clientCASecret=b,extender.marker.enabled=true,extender.marker.schedulerName=c": "MutatingAdmissionPolicy",
+	} {
+		_, err := helm(t, "--set", "imageRegistry=localhost,"+option, "--kube-version", "1.35.4")
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s on Kubernetes 1.35: error is %v, want one about %s", option, err, says)
+		}
+	}
+	if _, err := helm(t, "--set", "imageRegistry=localhost", "--kube-version", "1.34.0"); err != nil {
+		t.Errorf("the defaults do not render for the oldest Kubernetes: %v", err)
+	}
+}
+
 func TestAnImageWithoutARegistryIsRefused(t *testing.T) {
 	if _, err := helm(t); err == nil || !strings.Contains(err.Error(), "imageRegistry") {
 		t.Errorf("error is %v, want one that names the value to set", err)

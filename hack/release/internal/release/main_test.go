@@ -84,7 +84,7 @@ func config(t *testing.T) Config {
 	}
 	for _, architecture := range architectures {
 		c.Userland[architecture] = write("userland-"+architecture+".tar", userland(t, architecture))
-		for _, name := range []string{"berth-linux", "berth-scheduler-linux", plugin + "-linux", plugin + "-darwin"} {
+		for _, name := range []string{"berth-linux", "berth-scheduler-1.36-linux", "berth-scheduler-1.37-linux", plugin + "-linux", plugin + "-darwin"} {
 			write(name+"-"+architecture, made.program)
 		}
 		write(plugin+"-windows-"+architecture+".exe", made.program)
