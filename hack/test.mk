@@ -21,7 +21,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 	go -C hack/release test ./...
 
 .PHONY: test
-test: check-generated lint test-unit test-scheduler test-release test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
+test: check-generated lint test-unit test-scheduler test-release test-alerts test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
 test-all: test test-release-all test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record mutants soak ## Everything, long models included
@@ -43,6 +43,11 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 # Suites that take minutes each, in guests of their own.
 LVM_SUITES := ./internal/provision/lvm/guesttest
 ZFS_SUITES := ./internal/provision/zfs/guesttest
+
+# Prometheus' engine is a dependency of these tests alone, so they are a module of their own.
+.PHONY: test-alerts
+test-alerts: ## Each alert, and each query of the dashboard, in Prometheus' own engine
+	go -C test/alerts test ./...
 
 # Packages with tests that need root, disks and a kernel with device-mapper.
 PLATFORM := ./internal/provision/lvm $(LVM_SUITES)=thin ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/publish/staging
