@@ -10,7 +10,7 @@ lint: bin/golangci-lint bin/helm ## Run the linters over every module and the ch
 	cd scheduler && GOFLAGS="$(GOFLAGS_BUILD)" ../bin/golangci-lint run ./...
 	# This loads all modules at once, as editors do. Nothing else here does.
 	GOWORK=$(CURDIR)/go.work go list -deps ./... ./lab/... ./scheduler/... ./hack/release/... ./test/alerts/... >/dev/null
-	bin/helm lint --strict --quiet charts/berth
+	bin/helm lint --strict --quiet charts/berth charts/berth-classes
 
 .PHONY: shape
 shape: ## Measure the structure of the code that ships

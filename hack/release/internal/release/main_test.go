@@ -72,7 +72,7 @@ func config(t *testing.T) Config {
 	dir := t.TempDir()
 	c := Config{
 		Version: "1.2.3", Registry: "registry.example.org/team", Downloads: "https://downloads.example.org/",
-		Programs: dir, Userland: map[string]string{}, Chart: "../../../../charts/berth", Licence: "../../../../LICENSE", Sources: made.sources,
+		Programs: dir, Userland: map[string]string{}, Charts: "../../../../charts", Licence: "../../../../LICENSE", Sources: made.sources,
 	}
 	write := func(name string, data []byte) string {
 		t.Helper()
