@@ -21,7 +21,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 	go -C hack/release test ./...
 
 .PHONY: test
-test: check-generated lint test-unit test-scheduler test-release test-alerts test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
+test: check-generated lint test-unit test-scheduler test-release test-alerts test-leave test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
 test-all: test test-release-all test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record mutants soak ## Everything, long models included
@@ -48,6 +48,10 @@ ZFS_SUITES := ./internal/provision/zfs/guesttest
 .PHONY: test-alerts
 test-alerts: ## Each alert, and each query of the dashboard, in Prometheus' own engine
 	go -C test/alerts test ./...
+
+.PHONY: test-leave
+test-leave: bin/lab bin/helm ## Install, roll back, uninstall and install again, by the commands of the pages, on a real API server
+	$(ENVTEST) BERTH_TEST_HELM=$(CURDIR)/bin/helm go test -tags helm -count=1 -timeout 10m ./test/leave
 
 # Packages with tests that need root, disks and a kernel with device-mapper.
 PLATFORM := ./internal/provision/lvm $(LVM_SUITES)=thin ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/publish/staging
