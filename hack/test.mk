@@ -24,7 +24,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-release test-alerts test-leave test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-release-all test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record mutants soak ## Everything, long models included
+test-all: test test-release-all test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record test-fuzz mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -153,6 +153,17 @@ test-e2e-separate: lab-tools images ## The life of volumes again, with poold as 
 .PHONY: bench-stream
 bench-stream: ## Measure the stream of replication beside a bare copy through TLS
 	go test -run XXX -bench . -benchtime 4x -count 5 ./internal/replicate/stream
+
+# How long each fuzz target runs.
+FUZZ ?= 1m
+
+.PHONY: test-fuzz
+test-fuzz: ## Each fuzz target, for a minute (FUZZ=10m for longer): reports, tables and parameters that others write
+	grep -rlE '^func Fuzz' --include=*_test.go internal | while read -r file; do \
+	  grep -oE '^func Fuzz[A-Za-z]+' $$file | while read -r _ target; do \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ) ./$$(dirname $$file) </dev/null; \
+	  done; \
+	done
 
 # A surviving change shows a gap in the tests, or belongs into test/mutants/survivors.txt with
 # its reason.
