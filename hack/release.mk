@@ -37,7 +37,8 @@ release-programs:
 	for arch in amd64 arm64; do \
 	  export GOOS=linux GOARCH=$$arch; \
 	  go build $(GOFLAGS_BUILD) -ldflags "-s -w -X main.version=$(VERSION)" -o bin/programs/berth-linux-$$arch ./cmd/berth; \
-	  go -C scheduler build $(GOFLAGS_BUILD) -ldflags "$(SCHEDULER_LDFLAGS)" -o ../bin/programs/berth-scheduler-linux-$$arch .; \
+	  $(foreach minor,$(SCHEDULER_MINORS),go -C scheduler build $(GOFLAGS_BUILD) $(call SCHEDULER_MODFILE_OF,$(minor)) \
+	    -ldflags "$(call SCHEDULER_LDFLAGS_OF,$(minor))" -o ../bin/programs/berth-scheduler-$(minor)-linux-$$arch .;) \
 	done
 
 # Releases of a small program in place of Berth's, one that Helm itself renders, and what

@@ -2,7 +2,22 @@
 # scheduler. Its build flags are those of the lab's Kubernetes, so that both share the
 # compiler's cache.
 
-SCHEDULER_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=v1.37.1
+SCHEDULER_LDFLAGS = $(call SCHEDULER_LDFLAGS_OF,1.37)
+
+# A scheduler must not be newer than its API server, so there is one for each of these minors of
+# Kubernetes. An older minor has a module file of its own, go-MINOR.mod, that `make generate` writes.
+SCHEDULER_MINORS := 1.36 1.37
+RELEASE_OF_1.36  := 36.4
+RELEASE_OF_1.37  := 37.1
+
+SCHEDULER_LDFLAGS_OF = -s -w -X k8s.io/component-base/version.gitVersion=v1.$(RELEASE_OF_$(1))
+SCHEDULER_MODFILE_OF = $(if $(filter-out 1.37,$(1)),-modfile=go-$(1).mod)
+
+# The tests are run with the newest; of the others only the program is built.
+.PHONY: scheduler-older
+scheduler-older: ## Build berth-scheduler for each older Kubernetes
+	$(foreach minor,$(filter-out 1.37,$(SCHEDULER_MINORS)),go -C scheduler build $(GOFLAGS_BUILD) $(call SCHEDULER_MODFILE_OF,$(minor)) \
+	  -ldflags "$(call SCHEDULER_LDFLAGS_OF,$(minor))" -o ../bin/berth-scheduler-$(minor) . ;)
 
 .PHONY: bin/berth-scheduler
 bin/berth-scheduler:
@@ -11,7 +26,7 @@ bin/berth-scheduler:
 .PHONY: image-scheduler
 image-scheduler: bin/berth-scheduler bin/lab ## Build the image of berth-scheduler into bin/images/
 	mkdir -p bin/images
-	bin/lab image write bin/images/scheduler.tar --ref localhost/berth/scheduler:lab --entrypoint /berth-scheduler --user 65532:65532 \
+	bin/lab image write bin/images/scheduler.tar --ref localhost/berth/scheduler-1.37:lab --entrypoint /berth-scheduler --user 65532:65532 \
 	  --file /berth-scheduler=bin/berth-scheduler
 
 .PHONY: test-scheduler

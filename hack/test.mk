@@ -21,14 +21,14 @@ quick: ## Unit tests without root and without a cluster (a minute)
 	go -C hack/release test ./...
 
 .PHONY: test
-test: check-generated lint test-unit test-scheduler test-release test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
+test: check-generated lint test-unit test-scheduler test-release test-alerts test-leave test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-release-all test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record mutants soak ## Everything, long models included
+test-all: test test-release-all test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record test-fuzz mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
-	@git diff --exit-code --stat -- api charts internal || { echo "generated files are out of date: commit what make generate wrote"; exit 1; }
+	@git diff --exit-code --stat -- api charts internal scheduler || { echo "generated files are out of date: commit what make generate wrote"; exit 1; }
 
 # The race detector needs cgo. The ledger's oracle has no goroutines, and would take twenty
 # times as long under the race detector.
@@ -43,6 +43,15 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 # Suites that take minutes each, in guests of their own.
 LVM_SUITES := ./internal/provision/lvm/guesttest
 ZFS_SUITES := ./internal/provision/zfs/guesttest
+
+# Prometheus' engine is a dependency of these tests alone, so they are a module of their own.
+.PHONY: test-alerts
+test-alerts: ## Each alert, and each query of the dashboard, in Prometheus' own engine
+	go -C test/alerts test ./...
+
+.PHONY: test-leave
+test-leave: bin/lab bin/helm ## Install, roll back, uninstall and install again, by the commands of the pages, on a real API server
+	$(ENVTEST) BERTH_TEST_HELM=$(CURDIR)/bin/helm go test -tags helm -count=1 -timeout 10m ./test/leave
 
 # Packages with tests that need root, disks and a kernel with device-mapper.
 PLATFORM := ./internal/provision/lvm $(LVM_SUITES)=thin ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/publish/staging
@@ -145,6 +154,17 @@ test-e2e-separate: lab-tools images ## The life of volumes again, with poold as 
 bench-stream: ## Measure the stream of replication beside a bare copy through TLS, and beside btrfs alone
 	go test -run XXX -bench . -benchtime 4x -count 5 ./internal/replicate/stream
 	go test -tags platform -run XXX -bench Btrfs -benchtime 2x -count 5 ./internal/replicate/copies
+
+# How long each fuzz target runs.
+FUZZ ?= 1m
+
+.PHONY: test-fuzz
+test-fuzz: ## Each fuzz target, for a minute (FUZZ=10m for longer): reports, tables and parameters that others write
+	grep -rlE '^func Fuzz' --include=*_test.go internal | while read -r file; do \
+	  grep -oE '^func Fuzz[A-Za-z]+' $$file | while read -r _ target; do \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ) ./$$(dirname $$file) </dev/null; \
+	  done; \
+	done
 
 # A surviving change shows a gap in the tests, or belongs into test/mutants/survivors.txt with
 # its reason.

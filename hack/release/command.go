@@ -30,7 +30,7 @@ func write() *cobra.Command {
 	flags.StringVar(&c.Downloads, "downloads", "", "address, with a slash at its end, from which krew downloads the plugin")
 	flags.StringVar(&c.Programs, "programs", "", "directory of the programs, each NAME-OS-ARCHITECTURE")
 	flags.StringToStringVar(&c.Userland, "userland", nil, "root filesystem tar with the agent's tools, as ARCHITECTURE=PATH")
-	flags.StringVar(&c.Chart, "chart", "charts/berth", "directory of the chart")
+	flags.StringVar(&c.Charts, "charts", "charts", "directory of the charts")
 	flags.StringVar(&c.Licence, "licence", "LICENSE", "file with Berth's licence")
 	flags.StringVar(&c.Sources.ModuleCache, "module-cache", "", "where Go keeps modules, for their licences")
 	flags.StringVar(&c.Sources.Go, "go", "", "root of the Go toolchain, for its licence")

@@ -14,13 +14,16 @@ func TestHealthAndMetricsAreServed(t *testing.T) {
 	n := c.node(t, "n", 10*gi)
 	p := controllertest.Start(t, c.Environment)
 	mustCreate(t, p, c.request(n))
-	for path, part := range map[string]string{
-		"/healthz": "ok",
-		"/readyz":  "ok",
-		"/metrics": "controller_runtime_reconcile_total",
+	for _, served := range []struct{ path, part string }{
+		{"/healthz", "ok"},
+		{"/readyz", "ok"},
+		{"/metrics", "controller_runtime_reconcile_total"},
+		{"/metrics", "berth_controller_leading 1"},
+		{"/metrics", `berth_node_state{node="` + n.Name + `",`},
+		{"/metrics", "berth_volume_capacity_bytes{"},
 	} {
-		if status, body := healthtest.Get(t, p.HTTP+path); status != http.StatusOK || !strings.Contains(body, part) {
-			t.Errorf("%s: %d without %q: %.200s", path, status, part, body)
+		if status, body := healthtest.Get(t, p.HTTP+served.path); status != http.StatusOK || !strings.Contains(body, served.part) {
+			t.Errorf("%s: %d without %q: %.200s", served.path, status, served.part, body)
 		}
 	}
 }

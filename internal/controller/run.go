@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	csimetrics "github.com/kubernetes-csi/csi-lib-utils/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -21,6 +22,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/heartbeat"
+	"berth.dev/berth/internal/controller/metrics"
 	"berth.dev/berth/internal/controller/nodegone"
 	"berth.dev/berth/internal/controller/notices"
 	"berth.dev/berth/internal/controller/oversight"
@@ -137,12 +139,14 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		Snapshots: snapshots.New(own, live, beats, book, taken),
 	}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }
-	return p, errors.Join(m.Add(everywhere(feed)), p.addServers(o))
+	shown := prometheus.NewRegistry()
+	shown.MustRegister(&metrics.Cluster{Objects: own, Away: beats.Away, Elected: m.Elected()})
+	return p, errors.Join(m.Add(everywhere(feed)), p.addServers(o, shown))
 }
 
 // addServers adds the CSI server and the HTTP server. The manager starts them after
 // the caches. CSI calls are served once the ledger has seen all objects.
-func (p *Process) addServers(o Options) error {
+func (p *Process) addServers(o Options, shown prometheus.Gatherer) error {
 	synced := make(chan struct{})
 	p.Synced = synced
 	counters := csimetrics.NewCSIMetricsManagerForPlugin(o.Driver.Name)
@@ -167,7 +171,7 @@ func (p *Process) addServers(o Options) error {
 	}
 	return errors.Join(
 		p.manager.Add(everywhere(serve)),
-		p.manager.Add(httpServer(o.HTTP, readiness(synced), counters)),
+		p.manager.Add(httpServer(o.HTTP, readiness(synced), counters.WithAdditionalRegistry(shown))),
 	)
 }
 

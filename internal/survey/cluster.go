@@ -160,7 +160,7 @@ func (c Cluster) VolumeRows() []Volume {
 	for i := range c.Volumes {
 		v := &c.Volumes[i]
 		row := Volume{Name: v.Name, Size: v.Spec.Capacity.Value(), Class: v.Spec.PoolClass}
-		row.State, row.Message = volumeState(v)
+		row.State, row.Message = StateOf(v)
 		if ref := v.Spec.ClaimRef; ref != nil {
 			row.Namespace, row.Claim = ref.Namespace, ref.Name
 			row.Pods = pods[claimKey{ref.Namespace, ref.Name}]
@@ -206,9 +206,9 @@ const (
 	VolumeReady    = string(v1alpha1.ReplicaReady)
 )
 
-// volumeState returns the state of a volume, and its message: that of the first replica that is
+// StateOf returns the state of a volume, and its message: that of the first replica that is
 // not ready.
-func volumeState(v *v1alpha1.Volume) (state, message string) {
+func StateOf(v *v1alpha1.Volume) (state, message string) {
 	if ready := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == "False" {
 		state, message = ready.Reason, ready.Message
 	}

@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -14,6 +15,9 @@ func TestEveryObjectHasOnlyFieldsThatKubernetesKnows(t *testing.T) {
 	decoder := serializer.NewCodecFactory(clientscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	for name, values := range cases {
 		for _, text := range render(t, values) {
+			if strings.Contains(text, "apiVersion: monitoring.coreos.com/") {
+				continue // test/alerts holds these to their operator's own types
+			}
 			if _, _, err := decoder.Decode([]byte(text), nil, nil); err != nil {
 				t.Errorf("%s: %v in\n%s", name, err, text)
 			}

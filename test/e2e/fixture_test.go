@@ -18,7 +18,7 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
-// The classes that the lab's installation of Berth makes; see test/lab/values.yaml.
+// The classes that the lab's installation of Berth makes; see test/lab/classes.yaml.
 const (
 	classExt4 = "berth-ext4"
 	classXFS  = "berth-xfs"

@@ -184,7 +184,7 @@ func extend(d *appsv1.Deployment, address string) {
 		NodeSelector:       map[string]string{corev1.LabelHostname: controlNode},
 		Tolerations:        []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}},
 		Containers: []corev1.Container{{
-			Name: "scheduler", Image: "localhost/berth/scheduler:lab",
+			Name: "scheduler", Image: "localhost/berth/scheduler-1.37:lab",
 			Args:         []string{"--config=" + configuration + "/config.yaml"},
 			VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: configuration}, {Name: "own", MountPath: certificates, ReadOnly: true}},
 			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{

@@ -150,15 +150,23 @@ func (c Config) MakeVolumeGroups(ctx context.Context, lab cluster.Lab) error {
 	return nil
 }
 
-// Chart installs or upgrades the chart.
+// Chart installs or upgrades the charts of Berth and of its classes.
 func (c Config) Chart(ctx context.Context, kubeconfig string) error {
-	args := []string{"upgrade", "--install", "berth", filepath.Join(c.Root, "charts", "berth"),
-		"--kubeconfig", kubeconfig, "--namespace", Namespace, "--create-namespace",
-		"--values", filepath.Join(c.Root, "test", "lab", "values.yaml")}
 	values, err := c.values()
 	if err != nil {
 		return err
 	}
+	if err := c.helm(ctx, kubeconfig, "berth", "values.yaml", values); err != nil {
+		return err
+	}
+	return c.helm(ctx, kubeconfig, "berth-classes", "classes.yaml", nil)
+}
+
+// helm installs or upgrades a chart with a file of the lab's values, and further ones.
+func (c Config) helm(ctx context.Context, kubeconfig, chart, file string, values []string) error {
+	args := []string{"upgrade", "--install", chart, filepath.Join(c.Root, "charts", chart),
+		"--kubeconfig", kubeconfig, "--namespace", Namespace, "--create-namespace",
+		"--values", filepath.Join(c.Root, "test", "lab", file)}
 	for _, s := range values {
 		args = append(args, "--set", s)
 	}
@@ -166,13 +174,13 @@ func (c Config) Chart(ctx context.Context, kubeconfig string) error {
 	cmd.Stdout, cmd.Stderr = c.Log, c.Log
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+filepath.Join(c.Root, "bin", "helm-cache"))
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("installing the chart: %w", err)
+		return fmt.Errorf("installing chart %s: %w", chart, err)
 	}
 	return nil
 }
 
-// MakePoolClass makes the class over the nodes' volume group that the chart's
-// StorageClasses name.
+// MakePoolClass makes the class over the nodes' volume group that the lab's StorageClasses
+// name.
 func MakePoolClass(ctx context.Context, c *cluster.Cluster) error {
 	class := cluster.PoolClass("disks", VolumeGroup)
 	class.Spec.InlineVolumes = &v1alpha1.InlineVolumes{Namespaces: []string{v1alpha1.EveryNamespace}}

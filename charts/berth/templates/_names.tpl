@@ -49,6 +49,18 @@ podAntiAffinity:
           matchLabels: {{- include "berth.selector" . | nindent 12 }}
 {{- end -}}
 
+{{/* minor is the newest Kubernetes for which there is a berth-scheduler that is no newer than the cluster. */}}
+{{- define "berth.minor" -}}
+{{- $cluster := .Capabilities.KubeVersion.Version -}}
+{{- if semverCompare ">=1.37-0" $cluster -}}
+v1-37
+{{- else if semverCompare ">=1.36-0" $cluster -}}
+v1-36
+{{- else -}}
+{{- fail (printf "this cluster is Kubernetes %s, and berth-scheduler is for 1.36 and later: a scheduler must not be newer than its API server. Leave scheduler.enabled off: the cluster's own scheduler places pods by what the nodes publish." $cluster) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* controllers is how many controllers run. The leader alone answers the extender. */}}
 {{- define "berth.controllers" -}}
 {{ .Values.controller.replicaCount | default (ternary 1 2 .Values.extender.enabled) }}

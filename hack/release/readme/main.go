@@ -1,4 +1,4 @@
-// Command readme writes the page of the chart's values, README.md, from values.yaml: each
+// Command readme writes the page of each chart's values, README.md, from values.yaml: each
 // value with its default and its comment. `make generate` runs it.
 package main
 
@@ -9,13 +9,15 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "readme: give the directory of the chart")
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "readme: give the directories of the charts")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "readme:", err)
-		os.Exit(1)
+	for _, chart := range os.Args[1:] {
+		if err := write(chart); err != nil {
+			fmt.Fprintln(os.Stderr, "readme:", err)
+			os.Exit(1)
+		}
 	}
 }
 
@@ -24,7 +26,11 @@ func write(chart string) error {
 	if err != nil {
 		return fmt.Errorf("reading the chart's values: %w", err)
 	}
-	text, err := page(values)
+	head, err := heads.ReadFile(filepath.Base(chart) + ".md")
+	if err != nil {
+		return fmt.Errorf("a chart needs a head in hack/release/readme: %w", err)
+	}
+	text, err := page(string(head), values)
 	if err != nil {
 		return fmt.Errorf("describing the chart's values: %w", err)
 	}

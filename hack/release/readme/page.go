@@ -1,7 +1,7 @@
 package main
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,14 +10,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// head is the part of the page that comes before the values.
+// heads has the part of each chart's page that comes before the values.
 //
-//go:embed head.md
-var head string
+//go:embed berth.md berth-classes.md
+var heads embed.FS
 
-// page returns the page for the text of a chart's values. A value without a comment is an
+// page returns the page for the text of a chart's values, below a head. A value without a comment is an
 // error: whoever sets it has only the comment to go by.
-func page(values []byte) ([]byte, error) {
+func page(head string, values []byte) ([]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(values, &document); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 )
 
 func TestEveryValueHasItsDefaultAndItsComment(t *testing.T) {
-	got, err := page([]byte(`# What a is,
+	got, err := page("head\n", []byte(`# What a is,
 # in two lines.
 a: ""
 # A part.
@@ -24,7 +24,7 @@ b:
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, found := strings.CutPrefix(string(got), head)
+	table, found := strings.CutPrefix(string(got), "head\n")
 	want := `
 | value | default | meaning |
 |---|---|---|
@@ -40,7 +40,7 @@ b:
 }
 
 func TestAValueWithoutACommentIsRefused(t *testing.T) {
-	if _, err := page([]byte("a:\n  b: 1\n")); err == nil || !strings.Contains(err.Error(), "a.b") {
+	if _, err := page("head\n", []byte("a:\n  b: 1\n")); err == nil || !strings.Contains(err.Error(), "a.b") {
 		t.Errorf("error is %v, want one that names the value", err)
 	}
 }

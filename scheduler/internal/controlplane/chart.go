@@ -21,7 +21,8 @@ func Render(ctx context.Context, root, namespace string, values ...string) ([]*u
 
 // Template returns the objects that some of the chart's templates make.
 func Template(ctx context.Context, root, namespace string, templates []string, values ...string) ([]*unstructured.Unstructured, error) {
-	args := []string{"template", "berth", filepath.Join(root, "charts", "berth"), "--namespace", namespace, "--set", "imageRegistry=localhost"}
+	args := []string{"template", "berth", filepath.Join(root, "charts", "berth"), "--namespace", namespace,
+		"--kube-version", "1.37.0", "--set", "imageRegistry=localhost"}
 	for _, name := range templates {
 		args = append(args, "--show-only", "templates/"+name+".yaml")
 	}

@@ -30,7 +30,8 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}, QueueingHintFn: asHint(hint)}
 	}
 	return []fwk.ClusterEventWithHint{
-		on(fwk.AssignedPod, fwk.Delete, w.afterPod),
+		// Kubernetes 1.36 has no event of placed pods alone.
+		on(fwk.Pod, fwk.Delete, w.afterPod),
 		on(fwk.PersistentVolumeClaim, fwk.Add|fwk.Update, w.afterClaim),
 		on(fwk.PersistentVolume, fwk.Add|fwk.Update, w.afterPersistentVolume),
 		on(fwk.StorageClass, fwk.Add|fwk.Update, w.afterStorageClass),

@@ -52,10 +52,11 @@ func TestOnlyEventsThatMayHelpWakeAPodThatFindsNoRoom(t *testing.T) {
 		happens occurrence
 		wakes   bool
 	}{
-		"a pod is given up on a node that is full still":        {happens: on(fwk.AssignedPod, fwk.Delete, givenUp, nil)},
-		"a pod is given up where there is room now":             {happens: on(fwk.AssignedPod, fwk.Delete, elsewhere, nil), wakes: true},
-		"a pod has gone where there is room, and it was missed": {happens: on(fwk.AssignedPod, fwk.Delete, cache.DeletedFinalStateUnknown{Obj: elsewhere}, nil), wakes: true},
-		"a pod without volumes ends":                            {happens: on(fwk.AssignedPod, fwk.Delete, podWith("plain"), nil)},
+		"a pod is given up on a node that is full still":        {happens: on(fwk.Pod, fwk.Delete, givenUp, nil)},
+		"a pod is given up where there is room now":             {happens: on(fwk.Pod, fwk.Delete, elsewhere, nil), wakes: true},
+		"a pod has gone where there is room, and it was missed": {happens: on(fwk.Pod, fwk.Delete, cache.DeletedFinalStateUnknown{Obj: elsewhere}, nil), wakes: true},
+		"a pod that was never placed has gone":                  {happens: on(fwk.Pod, fwk.Delete, podWith("waits-too", "other"), nil)},
+		"a pod without volumes ends":                            {happens: on(fwk.Pod, fwk.Delete, podWith("plain"), nil)},
 		"its claim changes":                                     {happens: on(fwk.PersistentVolumeClaim, fwk.Update, nil, claimOf("default", "a")), wakes: true},
 		"another claim changes":                                 {happens: on(fwk.PersistentVolumeClaim, fwk.Update, nil, claimOf("default", "b"))},
 		"a claim of that name elsewhere changes":                {happens: on(fwk.PersistentVolumeClaim, fwk.Update, nil, claimOf("other", "a"))},
@@ -84,7 +85,7 @@ func TestAPodThatSharesAClaimIsWokenWhenTheOtherIsGivenUp(t *testing.T) {
 	c.claim("a", 5*gi) // fits nowhere: only the claim counts
 	other := podWith("other", "a")
 	other.Spec.NodeName = "n2"
-	if !c.hint(t, podWith("p", "a"), fwk.AssignedPod, fwk.Delete, other, nil) {
+	if !c.hint(t, podWith("p", "a"), fwk.Pod, fwk.Delete, other, nil) {
 		t.Error("the pod is not woken")
 	}
 }

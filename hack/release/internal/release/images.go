@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"berth.dev/berth/hack/release/internal/chart"
 	"berth.dev/berth/hack/release/internal/inventory"
@@ -13,17 +14,36 @@ import (
 
 // image is one of Berth's images: a program, and perhaps the tools it runs.
 type image struct {
-	name, program, description string
-	tools                      bool
+	name, description string
+	// build is the program's name before its platform.
+	build string
+	// entrypoint is the program's name in the image.
+	entrypoint string
+	// value is the key of the image among the chart's values.
+	value string
+	tools bool
 }
 
 // Architectures that images are made for.
 var architectures = []string{"amd64", "arm64"}
 
 var all = []image{
-	{name: "agent", program: "berth", tools: true, description: "Berth's agent, with the tools of LVM, ZFS, btrfs and the filesystems"},
-	{name: "controller", program: "berth", description: "Berth's controller"},
-	{name: "scheduler", program: "berth-scheduler", description: "kube-scheduler with Berth's plugins"},
+	{
+		name: "agent", build: "berth", entrypoint: "berth", value: "agent.image", tools: true,
+		description: "Berth's agent, with the tools of LVM, ZFS, btrfs and the filesystems",
+	},
+	{name: "controller", build: "berth", entrypoint: "berth", value: "controller.image", description: "Berth's controller"},
+	schedulerFor("1.36"),
+	schedulerFor("1.37"),
+}
+
+// schedulerFor returns the image of the scheduler for a minor of Kubernetes: a scheduler must not
+// be newer than its API server.
+func schedulerFor(minor string) image {
+	return image{
+		name: "scheduler-" + minor, build: "berth-scheduler-" + minor, entrypoint: "berth-scheduler",
+		value: "scheduler.images.v" + strings.ReplaceAll(minor, ".", "-"), description: "kube-scheduler " + minor + " with Berth's plugins",
+	}
 }
 
 // unprivileged is the user of images that need no rights on a node.
@@ -49,13 +69,13 @@ func (f *folder) images() ([]chart.Image, error) {
 		if err != nil {
 			return nil, err
 		}
-		named = append(named, chart.Image{Key: i.name + ".image", Registry: f.Registry, Digest: digest})
+		named = append(named, chart.Image{Key: i.value, Registry: f.Registry, Digest: digest})
 	}
 	return named, nil
 }
 
 func (f *folder) image(i image, architecture string) (oci.Image, error) {
-	made := oci.Image{User: unprivileged, Entrypoint: "/" + i.program, Labels: map[string]string{
+	made := oci.Image{User: unprivileged, Entrypoint: "/" + i.entrypoint, Labels: map[string]string{
 		"org.opencontainers.image.title":       "berth-" + i.name,
 		"org.opencontainers.image.description": i.description,
 		"org.opencontainers.image.version":     f.Version,
@@ -69,7 +89,7 @@ func (f *folder) image(i image, architecture string) (oci.Image, error) {
 			return oci.Image{}, err
 		}
 	}
-	program, err := f.program(i.program, "linux", architecture)
+	program, err := f.program(i.build, "linux", architecture)
 	if err != nil {
 		return oci.Image{}, err
 	}
@@ -77,7 +97,7 @@ func (f *folder) image(i image, architecture string) (oci.Image, error) {
 	// Licences change less often than the program: in a layer of their own they are pulled once.
 	made.Layers = [][]pack.File{
 		pack.Below("usr/share/licenses", f.licences(program)),
-		{{Name: i.program, Mode: 0o755, Data: program.data}},
+		{{Name: i.entrypoint, Mode: 0o755, Data: program.data}},
 	}
 	return made, f.describe(bill)
 }

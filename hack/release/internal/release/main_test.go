@@ -72,7 +72,7 @@ func config(t *testing.T) Config {
 	dir := t.TempDir()
 	c := Config{
 		Version: "1.2.3", Registry: "registry.example.org/team", Downloads: "https://downloads.example.org/",
-		Programs: dir, Userland: map[string]string{}, Chart: "../../../../charts/berth", Licence: "../../../../LICENSE", Sources: made.sources,
+		Programs: dir, Userland: map[string]string{}, Charts: "../../../../charts", Licence: "../../../../LICENSE", Sources: made.sources,
 	}
 	write := func(name string, data []byte) string {
 		t.Helper()
@@ -84,7 +84,7 @@ func config(t *testing.T) Config {
 	}
 	for _, architecture := range architectures {
 		c.Userland[architecture] = write("userland-"+architecture+".tar", userland(t, architecture))
-		for _, name := range []string{"berth-linux", "berth-scheduler-linux", plugin + "-linux", plugin + "-darwin"} {
+		for _, name := range []string{"berth-linux", "berth-scheduler-1.36-linux", "berth-scheduler-1.37-linux", plugin + "-linux", plugin + "-darwin"} {
 			write(name+"-"+architecture, made.program)
 		}
 		write(plugin+"-windows-"+architecture+".exe", made.program)

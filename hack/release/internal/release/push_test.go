@@ -106,7 +106,7 @@ func TestARegistryHasTheImagesForEachArchitecture(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if config.Architecture != architecture || !slices.Equal(config.Config.Entrypoint, []string{"/" + i.program}) {
+			if config.Architecture != architecture || !slices.Equal(config.Config.Entrypoint, []string{"/" + i.entrypoint}) {
 				t.Errorf("the image of the %s for %s is for %s and runs %q", i.name, architecture, config.Architecture, config.Config.Entrypoint)
 			}
 			if privileged := config.Config.User == ""; privileged != i.tools {
@@ -124,7 +124,7 @@ func wantLayers(t *testing.T, i image, pulled v1.Image) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := [][]string{{"LICENSE"}, {i.program}}
+	want := [][]string{{"LICENSE"}, {i.entrypoint}}
 	if i.tools {
 		want = append([][]string{{"libx"}}, want...)
 	}

@@ -27,8 +27,8 @@ type Config struct {
 	Programs string
 	// Userland has the path of the tar with the agent's tools, by architecture.
 	Userland map[string]string
-	// Chart is the directory of the chart.
-	Chart string
+	// Charts is the directory with the charts' own directories.
+	Charts string
 	// Licence is the file with Berth's own licence.
 	Licence string
 	Sources inventory.Sources
@@ -40,7 +40,7 @@ const Store = "oci"
 // Names in a registry. Images are below the first.
 const (
 	images     = "berth/"
-	chartName  = "charts/berth"
+	charts     = "charts/"
 	otherFiles = "berth/files"
 )
 
@@ -90,7 +90,11 @@ func write(dir string, c Config) error {
 	if err != nil {
 		return err
 	}
-	packed, err := f.chart(named)
+	packed, err := f.chart("berth", named)
+	if err != nil {
+		return err
+	}
+	classes, err := f.chart("berth-classes", nil)
 	if err != nil {
 		return err
 	}
@@ -100,7 +104,7 @@ func write(dir string, c Config) error {
 	if err := store.AddArtefact(otherFiles, c.Version, f.artefact()); err != nil {
 		return err
 	}
-	for _, file := range append(f.files, packed) {
+	for _, file := range append(f.files, packed, classes) {
 		if err := f.put(file); err != nil {
 			return err
 		}
@@ -108,20 +112,20 @@ func write(dir string, c Config) error {
 	return sum(dir)
 }
 
-// chart packs the chart with the names of the images, and adds it to the store.
-func (f *folder) chart(named []chart.Image) (pack.File, error) {
-	c, err := chart.Read(f.Chart, f.Version, named)
+// chart packs a chart with the names of its images, and adds it to the store.
+func (f *folder) chart(name string, named []chart.Image) (pack.File, error) {
+	c, err := chart.Read(filepath.Join(f.Charts, name), f.Version, named)
 	if err != nil {
 		return pack.File{}, err
 	}
-	if err := f.store.AddArtefact(chartName, f.Version, c.Artefact()); err != nil {
+	if err := f.store.AddArtefact(charts+name, f.Version, c.Artefact()); err != nil {
 		return pack.File{}, err
 	}
-	bill := inventory.Artefact{Name: "chart", Version: f.Version}
+	bill := inventory.Artefact{Name: "chart-" + name, Version: f.Version}
 	for _, i := range named {
 		bill.Images = append(bill.Images, i.Key+"@"+i.Digest)
 	}
-	return pack.File{Name: "berth-" + f.Version + ".tgz", Mode: 0o644, Data: c.Archive()}, f.describe(bill)
+	return pack.File{Name: name + "-" + f.Version + ".tgz", Mode: 0o644, Data: c.Archive()}, f.describe(bill)
 }
 
 // describe adds an artefact's bill of materials.

@@ -1,0 +1,129 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// objects stands in for the cache.
+type objects struct {
+	client.Reader
+	volumes []v1alpha1.Volume
+	nodes   []v1alpha1.StorageNode
+	err     error
+}
+
+func (o *objects) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	switch l := list.(type) {
+	case *v1alpha1.VolumeList:
+		l.Items = o.volumes
+	case *v1alpha1.StorageNodeList:
+		l.Items = o.nodes
+	}
+	return o.err
+}
+
+func volumeOf(name, claim string, change ...func(*v1alpha1.Volume)) v1alpha1.Volume {
+	v := v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	v.Spec.Capacity, v.Spec.PoolClass = resource.MustParse("1Gi"), "fast"
+	if claim != "" {
+		v.Spec.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: claim}
+	}
+	for _, c := range change {
+		c(&v)
+	}
+	return v
+}
+
+func on(node string, state v1alpha1.ReplicaState) func(*v1alpha1.Volume) {
+	return func(v *v1alpha1.Volume) {
+		v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: node, Pool: "lvm:vg0"}}
+		v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: node, State: state, Allocated: new(resource.MustParse("1028Mi"))}}
+	}
+}
+
+func nodeOf(name string, ready metav1.ConditionStatus) v1alpha1.StorageNode {
+	n := v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready}}
+	return n
+}
+
+func elected() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// shop is a cluster with a volume and a node in each state.
+func shop() *Cluster {
+	return &Cluster{
+		Objects: &objects{
+			volumes: []v1alpha1.Volume{
+				volumeOf("pvc-1", "db", on("n1", v1alpha1.ReplicaReady)),
+				volumeOf("pvc-2", "cache", on("n2", v1alpha1.ReplicaFailed)),
+				volumeOf("vol-3", ""),
+			},
+			nodes: []v1alpha1.StorageNode{nodeOf("n1", metav1.ConditionTrue), nodeOf("n2", metav1.ConditionFalse), nodeOf("n3", metav1.ConditionTrue)},
+		},
+		Away: func(node string) string {
+			if node == "n3" {
+				return "its Lease has run out"
+			}
+			return ""
+		},
+		Elected: elected(),
+	}
+}
+
+var update = flag.Bool("update", false, "write the scrape anew that the tests of alerts and dashboard read")
+
+// The file is what Prometheus reads, so that the tests of the alerts cannot use names that do not exist.
+func TestTheLeaderShowsVolumesByTheirClaims(t *testing.T) {
+	const path = "../../../test/alerts/testdata/controller.prom"
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(shop())
+	if *update {
+		if err := prometheus.WriteToTextfile(path, registry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer want.Close()
+	if err := testutil.GatherAndCompare(registry, want); err != nil {
+		t.Errorf("if the change is meant, run go test with -update: %v", err)
+	}
+}
+
+func TestAControllerThatDoesNotLeadShowsNothingElse(t *testing.T) {
+	c := shop()
+	c.Elected = nil
+	want := "# HELP berth_controller_leading 1 in the controller that leads, and 0 in the others.\n# TYPE berth_controller_leading gauge\nberth_controller_leading 0\n"
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACacheThatCannotBeReadFailsTheScrape(t *testing.T) {
+	c := shop()
+	c.Objects = &objects{err: errors.New("no cache")}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c)
+	if _, err := registry.Gather(); err == nil || !strings.Contains(err.Error(), "no cache") {
+		t.Errorf("error is %v, want the cache's", err)
+	}
+}
