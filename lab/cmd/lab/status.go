@@ -62,6 +62,10 @@ func printStatus(w io.Writer, s cluster.Status) error {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", n.Name, n.Power, network, orDash(n.Ready), orDash(disks(n.Disks)))
 	}
+	if s.SAN != nil {
+		fmt.Fprintln(t)
+		printSAN(t, *s.SAN)
+	}
 	if err := t.Flush(); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ type Status struct {
 	Kubeconfig string          `json:"kubeconfig"`
 	Processes  []ProcessStatus `json:"processes"`
 	Nodes      []NodeStatus    `json:"nodes"`
+	SAN        *SANStatus      `json:"san,omitempty"`
 	Problem    string          `json:"problem,omitempty"` // why the API server does not answer
 }
 
@@ -73,7 +74,8 @@ func (c *Cluster) Status(ctx context.Context) (Status, error) {
 		n.Ready = ready[name]
 		s.Nodes = append(s.Nodes, n)
 	}
-	return s, nil
+	s.SAN, err = c.sanStatus(ctx)
+	return s, err
 }
 
 func (c *Cluster) nodeStatus(ctx context.Context, name string) (NodeStatus, error) {

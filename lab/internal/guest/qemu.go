@@ -114,7 +114,7 @@ func (d Disk) backend(dir string) map[string]any {
 	return map[string]any{
 		"driver": "raw", "node-name": d.Name, "discard": "unmap", "detect-zeroes": "unmap",
 		"cache": map[string]any{"direct": false, "no-flush": true},
-		"file":  map[string]any{"driver": "file", "filename": filepath.Join(dir, d.file())},
+		"file":  map[string]any{"driver": "file", "filename": d.path(dir)},
 	}
 }
 
@@ -124,10 +124,17 @@ func (d Disk) device(machine string) map[string]any {
 	return map[string]any{
 		"driver": "scsi-hd", "bus": "scsi.0", "id": deviceID(d.Name), "drive": d.Name,
 		"serial": serial, "device_id": serial, "rotation_rate": 1, // 1: not a spinning disk
+		"share-rw": d.File != "",
 	}
 }
 
-func (d Disk) file() string { return d.Name + ".raw" }
+// path returns the disk's file for a machine in dir.
+func (d Disk) path(dir string) string {
+	if d.File != "" {
+		return d.File
+	}
+	return filepath.Join(dir, d.Name+".raw")
+}
 
 func deviceID(disk string) string { return "dev-" + disk }
 
