@@ -35,16 +35,6 @@ func (a *app) power() *cobra.Command {
 	return cmd
 }
 
-// faults returns the commands that disturb a node, and those that undo it.
-func (a *app) faults() []*cobra.Command {
-	return []*cobra.Command{
-		a.onNode("pause", "Stop a node's clockwork; it does not notice", (*cluster.Cluster).Pause),
-		a.onNode("resume", "Let a paused node go on", (*cluster.Cluster).Resume),
-		a.onNode("cut", "Disconnect a node from the network, silently", (*cluster.Cluster).Cut),
-		a.onNode("heal", "Connect a node to the network again", (*cluster.Cluster).Heal),
-	}
-}
-
 func (a *app) disk() *cobra.Command {
 	cmd := &cobra.Command{Use: "disk", Short: "Add disks to a running node and pull them out"}
 	cmd.AddCommand(a.diskAdd(), a.diskRemove())

@@ -17,6 +17,7 @@ type Machine interface {
 	PowerOff(ctx context.Context) error
 	WaitReady(ctx context.Context) error
 	Pause(ctx context.Context) error
+	Freeze(ctx context.Context) error // pause with all clocks
 	Resume(ctx context.Context) error
 
 	Exec(ctx context.Context, r guest.ExecRequest) (code int, err error)

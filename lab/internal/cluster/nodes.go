@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"berth.dev/berth/lab/internal/guest"
-	"berth.dev/berth/lab/internal/network"
 	"berth.dev/berth/lab/internal/progress"
 )
 
@@ -70,36 +69,6 @@ func (c *Cluster) PowerOn(ctx context.Context, node string) error {
 			}
 			return m.WaitReady(ctx)
 		})
-	})
-}
-
-// Pause stops a node, as an overloaded hypervisor does, or one that moves a machine.
-func (c *Cluster) Pause(ctx context.Context, node string) error {
-	return c.withMachine(node, func(m Machine) error { return m.Pause(ctx) })
-}
-
-// Resume undoes [Cluster.Pause].
-func (c *Cluster) Resume(ctx context.Context, node string) error {
-	return c.withMachine(node, func(m Machine) error { return m.Resume(ctx) })
-}
-
-// Cut disconnects a node from the cluster's network.
-func (c *Cluster) Cut(ctx context.Context, node string) error {
-	return c.withNetwork(ctx, node, (*network.Network).Cut)
-}
-
-// Heal undoes [Cluster.Cut].
-func (c *Cluster) Heal(ctx context.Context, node string) error {
-	return c.withNetwork(ctx, node, (*network.Network).Heal)
-}
-
-func (c *Cluster) withNetwork(ctx context.Context, node string, f func(*network.Network, context.Context, string) error) error {
-	return c.withMachine(node, func(Machine) error {
-		net, err := c.network(ctx)
-		if err != nil {
-			return err
-		}
-		return f(net, ctx, node)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,7 +154,7 @@ func (c *Cluster) notReady(ctx context.Context, client *controlplane.Client) []s
 	var waiting []string
 	for _, name := range c.Nodes() {
 		s, err := c.nodeStatus(ctx, name)
-		if err == nil && (s.Power == string(guest.Paused) || s.Cut) {
+		if err == nil && (s.Power == string(guest.Paused) || s.Cut || slices.Contains(s.Lost, network.API)) {
 			continue
 		}
 		if ready[name] != "True" {
