@@ -27,6 +27,7 @@ type Machine interface {
 	Disks() []guest.Disk
 	Device(d guest.Disk) string // path in the node
 	AddDisk(ctx context.Context, size int64) (guest.Disk, error)
+	AttachDisk(ctx context.Context, d guest.Disk) error // one with a file of its own
 	RemoveDisk(ctx context.Context, name string) error
 
 	// Logs returns the log files by the name of the process that wrote them.

@@ -81,7 +81,18 @@ func (c *Cluster) AddDisk(ctx context.Context, node string, size int64) (disk gu
 	return disk, err
 }
 
-// RemoveDisk pulls a disk out of a node, in use or not, and deletes it.
+// RemoveDisk pulls a disk out of a node, in use or not. It deletes the disk, unless other
+// nodes share it.
 func (c *Cluster) RemoveDisk(ctx context.Context, node, disk string) error {
-	return c.withMachine(node, func(m Machine) error { return m.RemoveDisk(ctx, disk) })
+	return c.withMachine(node, func(m Machine) error {
+		all := m.Disks()
+		if err := m.RemoveDisk(ctx, disk); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(d guest.Disk) bool { return d.Name == disk })
+		if i < 0 || all[i].File == "" {
+			return nil
+		}
+		return c.deleteUnshared(all[i])
+	})
 }

@@ -42,6 +42,9 @@ func (p paths) controlPlane() string { return filepath.Join(p.dir(), "controlpla
 func (p paths) kubeconfig() string   { return filepath.Join(p.dir(), "kubeconfig") }
 func (p paths) node(n string) string { return filepath.Join(p.dir(), "nodes", n) }
 func (p paths) san() string          { return filepath.Join(p.dir(), "san") }
+func (p paths) shared(disk string) string {
+	return filepath.Join(p.dir(), "shared", disk+".raw")
+}
 func (p paths) images() string       { return filepath.Join(p.dir(), "images.img") }
 func (p paths) imagesLog() string    { return filepath.Join(p.dir(), "log", "images.log") }
 func (p paths) forwarderLog() string { return filepath.Join(p.dir(), "log", "forwarder.log") }

@@ -44,7 +44,7 @@ func (c *Cluster) startNode(ctx context.Context, m materials, net *network.Netwo
 			s := c.state.get().Settings
 			machine, err = guest.Create(ctx, dir, guest.Spec{
 				Name: name, Image: m.image, CPUs: processors, Memory: s.Memory, Tools: m.tools, Images: m.images,
-				Disks: guest.NewDisks(s.Disks, s.DiskSize), NetNS: net.Path(), Tap: tap, Seed: seed,
+				Disks: guest.NewDisks(s.Disks, s.DiskSize), NetNS: net.Path(), Tap: tap, Seed: seed, Resets: true,
 			})
 		}
 		if err != nil {

@@ -43,7 +43,7 @@ func (b start) kernelArguments() string {
 func qemuArguments(s Spec, plan wire.Plan, dir string, begin start) ([]string, error) {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{
-		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none",
 		"-machine", "q35,usb=off,hpet=off", "-accel", "tcg,thread=multi", "-cpu", processorModel,
 		"-smp", fmt.Sprint(s.CPUs), "-m", fmt.Sprintf("%dM", s.Memory>>20),
 		"-kernel", s.Image.Kernel, "-initrd", s.Image.Initramfs, "-append", begin.kernelArguments(),
@@ -56,6 +56,9 @@ func qemuArguments(s Spec, plan wire.Plan, dir string, begin start) ([]string, e
 		"-device", "virtio-serial-pci,id=serial,max_ports=16",
 		"-chardev", "file,id=ready,path=" + escape(file(readyFile)),
 		"-device", "virtserialport,bus=serial.0,chardev=ready,name=" + wire.ReadyPort,
+	}
+	if !s.Resets {
+		args = append(args, "-no-reboot")
 	}
 	if s.Tap != "" {
 		args = append(args,

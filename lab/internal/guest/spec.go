@@ -23,6 +23,9 @@ type Spec struct {
 	// [wire.ImagesDir]. Many machines may share it.
 	Images string `json:"images,omitempty"`
 	Disks  []Disk `json:"disks,omitempty"`
+	// Resets says that the machine starts again when its kernel or its watchdog resets it, as
+	// hardware does. Otherwise a reset powers it off.
+	Resets bool `json:"resets,omitempty"`
 	// NetNS is the namespace that holds Tap, or empty for a machine without
 	// network.
 	NetNS string `json:"netns,omitempty"`

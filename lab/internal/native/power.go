@@ -184,6 +184,11 @@ func (m *Machine) AddDisk(context.Context, int64) (guest.Disk, error) {
 	return guest.Disk{}, m.errShared("has the disks it was made with")
 }
 
+// AttachDisk returns an error: see errShared.
+func (m *Machine) AttachDisk(context.Context, guest.Disk) error {
+	return m.errShared("has the disks it was made with")
+}
+
 // RemoveDisk returns an error: see errShared.
 func (m *Machine) RemoveDisk(context.Context, string) error {
 	return m.errShared("has the disks it was made with")

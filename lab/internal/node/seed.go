@@ -47,7 +47,7 @@ func Seed(c Config) (guest.Seed, error) {
 	return guest.Seed{
 		Plan: wire.Plan{
 			Network:  &wire.Interface{MAC: c.MAC, Address: c.Address.String(), Gateway: c.Gateway.String()},
-			Modules:  []string{"overlay", "veth", "bridge"},
+			Modules:  []string{"overlay", "veth", "bridge", "softdog"},
 			Sysctl:   map[string]string{"net/ipv4/ip_forward": "1", "fs/inotify/max_user_instances": "1024"},
 			Services: c.services(),
 		},
