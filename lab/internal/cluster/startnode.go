@@ -108,6 +108,8 @@ func (c *Cluster) nodeConfig(ctx context.Context, net *network.Network, config c
 		Kubeconfig:  kubeconfig,
 		ServingCert: pair.Cert,
 		ServingKey:  pair.Key,
+
+		StockTimeouts: c.Settings().StockTimeouts,
 	}, nil
 }
 

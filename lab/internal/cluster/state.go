@@ -31,6 +31,9 @@ type Settings struct {
 	Control bool `json:"control,omitempty"`
 	// ZFS says that the nodes' kernel has ZFS, and the nodes have its tools.
 	ZFS bool `json:"zfs,omitempty"`
+	// StockTimeouts leaves all time-outs and intervals at Kubernetes' defaults: pods leave a
+	// lost node after five minutes.
+	StockTimeouts bool `json:"stockTimeouts,omitempty"`
 	// Images are archives of the images that every node has when it starts.
 	Images []string `json:"images,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/process"
 )
 
 func off(t *testing.T, s Settings) *SAN {
@@ -91,6 +92,28 @@ func TestReservationsAreLoadedBeforeTheUnitIsExported(t *testing.T) {
 	load, export := strings.Index(script, "res_aptpl_metadata"), strings.Index(script, "ln -s")
 	if load < 0 || export < load {
 		t.Errorf("the reservations are loaded at %d, the unit is exported at %d:\n%s", load, export, script)
+	}
+}
+
+func TestTheScriptsAreValidForAShell(t *testing.T) {
+	unit := LUN{Number: 1, Serial: "s1"}
+	for name, script := range map[string]string{
+		"begin": lioBegin(false), "offer": lioOffer(unit), "withdraw": lioWithdraw(unit), "enable": lioEnable,
+	} {
+		err := process.Run(t.Context(), process.Command{Path: "sh", Args: []string{"-n"}, Stdin: strings.NewReader(script)})
+		if err != nil || strings.Contains(script, "%!") {
+			t.Errorf("%s: %v\n%s", name, err, script)
+		}
+	}
+}
+
+func TestEachSavedRegistrationBecomesALine(t *testing.T) {
+	saved := "PR_REG_START: 0\ninitiator_fabric=iSCSI\nsa_res_key=10\nres_holder=1\nPR_REG_END: 0\n" +
+		"PR_REG_START: 1\ninitiator_fabric=iSCSI\nsa_res_key=11\nres_holder=0\nPR_REG_END: 1\n"
+	out, err := process.Output(t.Context(), process.Command{Path: "awk", Args: []string{registrations}, Stdin: strings.NewReader(saved)})
+	want := "initiator_fabric=iSCSI,sa_res_key=10,res_holder=1\ninitiator_fabric=iSCSI,sa_res_key=11,res_holder=0\n"
+	if err != nil || string(out) != want {
+		t.Errorf("got %q, %v; want %q", out, err, want)
 	}
 }
 

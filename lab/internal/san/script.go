@@ -49,13 +49,17 @@ echo %[3]s > $b/udev_path
 echo 1 > $b/enable
 echo %[4]s > $b/wwn/vpd_unit_serial
 if [ -s %[5]s/aptpl_%[4]s ]; then
-  awk '/^PR_REG_START/ {r = ""; next} /^PR_REG_END/ {print r; next} {r = r (r == "" ? "" : ",") $0}' %[5]s/aptpl_%[4]s |
+  awk '%[7]s' %[5]s/aptpl_%[4]s |
   while read -r registration; do echo "$registration" > $b/pr/res_aptpl_metadata; done
 fi
 mkdir -p %[6]s/lun/lun_%[2]d
 ln -s $b %[6]s/lun/lun_%[2]d/unit
-`, lioCore, u.Number, u.disk().Device(Machine), u.Serial, lioSaved, lioPortal)
+`, lioCore, u.Number, u.disk().Device(Machine), u.Serial, lioSaved, lioPortal, registrations)
 }
+
+// registrations is a program of awk that makes one line of each registration in the file that
+// the kernel writes.
+const registrations = `/^PR_REG_START/ {r = ""; next} /^PR_REG_END/ {print r; next} {r = r (r == "" ? "" : ",") $0}`
 
 // lioWithdraw takes a logical unit away, with its reservations.
 func lioWithdraw(u LUN) string {
