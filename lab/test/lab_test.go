@@ -128,7 +128,7 @@ func testDisk(t *testing.T, l *lab) {
 }
 
 func testLoss(t *testing.T, l *lab, lose, find string) {
-	l.do(lose, "node2")
+	l.do(append(strings.Fields(lose), "node2")...)
 	l.eventually("node2 is not Ready", func() bool { return !l.ready("node2") })
 	if !l.ready("node1") {
 		t.Error("the other node was lost too")

@@ -29,6 +29,10 @@ func TestNative(t *testing.T) {
 	t.Run("the machine's kernel parameters stay", func(t *testing.T) { testParameters(t, l.in(t)) })
 	t.Run("a disconnected node is lost and comes back", func(t *testing.T) { testLoss(t, l.in(t), "cut", "heal") })
 	t.Run("a node that crashed is lost and comes back", func(t *testing.T) { testCrash(t, l.in(t)) })
+	t.Run("a paused node is lost and comes back", func(t *testing.T) { testLoss(t, l.in(t), "pause", "resume") })
+	t.Run("a node loses the API server alone", func(t *testing.T) { testLoss(t, l.in(t), "cut --from=api", "heal") })
+	t.Run("a paused node is powered off and on", func(t *testing.T) { testPausedOff(t, l.in(t)) })
+	t.Run("a target serves, restarts and goes", func(t *testing.T) { testSAN(t, l.in(t)) })
 	t.Run("what needs a kernel of its own is refused", func(t *testing.T) { testRefusals(t, l.in(t)) })
 
 	before := l.status()
@@ -57,6 +61,42 @@ func TestNativeInterrupted(t *testing.T) {
 	}
 }
 
+func testPausedOff(t *testing.T, l *lab) {
+	l.do("pause", "node2")
+	if n := l.node("node2"); n.Power != "paused" {
+		t.Errorf("a paused node is %s", n.Power)
+	}
+	l.do("power", "off", "node2")
+	if n := l.node("node2"); n.Power != "off" {
+		t.Errorf("node2 is %s after power off", n.Power)
+	}
+	l.do("power", "on", "node2")
+	l.eventually("node2 is Ready", func() bool { return l.ready("node2") })
+}
+
+func testSAN(t *testing.T, l *lab) {
+	first := strings.Fields(l.do("san", "up", "--size", "64M"))
+	added := strings.Fields(l.do("san", "add", "--size", "32M"))
+	l.do("san", "restart")
+	s := l.status().SAN
+	if s == nil || s.Power != "on" || len(s.LUNs) != 2 || s.LUNs[0].File != first[1] || s.LUNs[1].File != added[1] {
+		t.Fatalf("the SAN is %+v, units %v and %v were made", s, first, added)
+	}
+	l.do("san", "remove", added[0])
+	l.do("san", "off")
+	if s := l.status().SAN; s.Power != "off" || len(s.LUNs) != 1 {
+		t.Errorf("the SAN is %+v, want it off, with one unit", s)
+	}
+	if _, stderr, code := l.run(t.Context(), nil, "san", "up", "--kind", "lio"); code == 0 || !strings.Contains(stderr, "lab san down") {
+		t.Errorf("a SAN of another kind: exit code %d, %q", code, stderr)
+	}
+	l.do("san", "on")
+	l.do("san", "down")
+	if s := l.status().SAN; s != nil {
+		t.Errorf("a SAN is left: %+v", s)
+	}
+}
+
 func testParameters(t *testing.T, l *lab) {
 	name := "/proc/sys/kernel/panic_on_oops"
 	before, err := os.ReadFile(name)
@@ -70,7 +110,7 @@ func testParameters(t *testing.T, l *lab) {
 }
 
 func testRefusals(t *testing.T, l *lab) {
-	for _, args := range [][]string{{"pause", "node1"}, {"disk", "add", "node1"}} {
+	for _, args := range [][]string{{"pause", "--freeze-clock", "node1"}, {"disk", "add", "node1"}} {
 		if _, stderr, code := l.run(t.Context(), nil, args...); code == 0 || !strings.Contains(stderr, "native") {
 			t.Errorf("lab %s: exit code %d, %q; want why not", strings.Join(args, " "), code, stderr)
 		}

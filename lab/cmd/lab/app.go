@@ -53,7 +53,7 @@ func (a *app) command() *cobra.Command {
 	root.AddCommand(
 		a.up(), a.down(), a.status(), a.kubeconfig(),
 		a.exec(), a.shell(), a.load(), a.logs(), a.api(),
-		a.power(), a.disk(), a.assets(), a.binary(), a.images(), a.image(), a.guest(), a.prune(), a.forward(),
+		a.power(), a.disk(), a.san(), a.assets(), a.binary(), a.images(), a.image(), a.guest(), a.prune(), a.forward(),
 	)
 	root.AddCommand(a.faults()...)
 	root.AddCommand(a.native()...)

@@ -35,19 +35,9 @@ func (a *app) power() *cobra.Command {
 	return cmd
 }
 
-// faults returns the commands that disturb a node, and those that undo it.
-func (a *app) faults() []*cobra.Command {
-	return []*cobra.Command{
-		a.onNode("pause", "Stop a node's clockwork; it does not notice", (*cluster.Cluster).Pause),
-		a.onNode("resume", "Let a paused node go on", (*cluster.Cluster).Resume),
-		a.onNode("cut", "Disconnect a node from the network, silently", (*cluster.Cluster).Cut),
-		a.onNode("heal", "Connect a node to the network again", (*cluster.Cluster).Heal),
-	}
-}
-
 func (a *app) disk() *cobra.Command {
 	cmd := &cobra.Command{Use: "disk", Short: "Add disks to a running node and pull them out"}
-	cmd.AddCommand(a.diskAdd(), a.diskRemove())
+	cmd.AddCommand(a.diskAdd(), a.diskShare(), a.diskRemove())
 	return cmd
 }
 
@@ -71,10 +61,34 @@ func (a *app) diskAdd() *cobra.Command {
 	return cmd
 }
 
+func (a *app) diskShare() *cobra.Command {
+	bytes, name := size(10<<30), ""
+	cmd := &cobra.Command{
+		Use:   "share NODE...",
+		Short: "Give nodes one and the same disk, and print its name and its device in them",
+		Long: `Share gives each node one and the same disk, as a shared disk of a cloud is attached to several machines.
+Nothing keeps their writes apart, and the disk has no reservations: the units of lab san have. lab disk remove
+takes it away from one node; the last removal deletes it.`,
+		Example: "  lab disk share node1 node2 --size 1G\n  lab disk share node3 --disk shared1",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.cluster()
+			if err != nil {
+				return err
+			}
+			disk, err := c.ShareDisk(cmd.Context(), args, name, int64(bytes))
+			return printLine(cmd.OutOrStdout(), fmt.Sprint(disk.Name, " ", disk.Device(args[0])), err)
+		},
+	}
+	cmd.Flags().Var(&bytes, "size", "size of a new disk")
+	cmd.Flags().StringVar(&name, "disk", "", "name of a shared disk that exists, for more nodes")
+	return cmd
+}
+
 func (a *app) diskRemove() *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove NODE DISK",
-		Short:             "Pull a disk out, in use or not, and delete it",
+		Short:             "Pull a disk out, in use or not, and delete it unless other nodes share it",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: a.completeNodes,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -56,11 +56,11 @@ func printStatus(w io.Writer, s cluster.Status) error {
 	fmt.Fprintln(t)
 	fmt.Fprintln(t, "NODE\tPOWER\tNETWORK\tREADY\tDISKS")
 	for _, n := range s.Nodes {
-		network := "connected"
-		if n.Cut {
-			network = "cut"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", n.Name, n.Power, network, orDash(n.Ready), orDash(disks(n.Disks)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", n.Name, n.Power, networkOf(n), orDash(n.Ready), orDash(disks(n.Disks)))
+	}
+	if s.SAN != nil {
+		fmt.Fprintln(t)
+		printSAN(t, *s.SAN)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -69,6 +69,24 @@ func printStatus(w io.Writer, s cluster.Status) error {
 		fmt.Fprintf(w, "\n%s\n", s.Problem)
 	}
 	return nil
+}
+
+// networkOf returns the faults of a node's network, or that it has none.
+func networkOf(n cluster.NodeStatus) string {
+	var faults []string
+	if n.Cut {
+		faults = append(faults, "cut")
+	}
+	for _, part := range n.Lost {
+		faults = append(faults, "cut from "+string(part))
+	}
+	if link := n.Link.String(); link != "" {
+		faults = append(faults, link)
+	}
+	if len(faults) == 0 {
+		return "connected"
+	}
+	return strings.Join(faults, ", ")
 }
 
 func disks(all []cluster.DiskStatus) string {

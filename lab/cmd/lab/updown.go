@@ -67,6 +67,7 @@ func (a *app) up() *cobra.Command {
 	flags.BoolVar(&s.Native, "native", false, "nodes that are parts of this machine, as fast as it and with its kernel, instead of virtual machines")
 	flags.BoolVar(&s.Control, "control", false, "one node more, named control: part of this machine, without disks, and with a control plane's taint")
 	flags.BoolVar(&s.ZFS, "zfs", os.Getenv("BERTH_LAB_ZFS") != "", "nodes with ZFS, whose kernel modules take ten minutes to build the first time; the default if BERTH_LAB_ZFS is set")
+	flags.BoolVar(&s.StockTimeouts, "stock-timeouts", false, "Kubernetes' own time-outs: pods leave a lost node after five minutes, not after three seconds")
 	flags.Var((*size)(&s.Memory), "memory", "memory of a virtual machine")
 	flags.IntVar(&s.Disks, "disks", 2, "empty data disks of a node")
 	flags.Var((*size)(&s.DiskSize), "disk-size", "size of a data disk")
@@ -102,6 +103,7 @@ func checkSettings(cmd *cobra.Command, lab cluster.Lab, name string, asked clust
 		"nodes": is.Nodes != asked.Nodes, "memory": is.Memory != asked.Memory, "disks": is.Disks != asked.Disks,
 		"disk-size": is.DiskSize != asked.DiskSize, "release": is.Release != asked.Release, "native": is.Native != asked.Native,
 		"control": is.Control != asked.Control, "zfs": is.ZFS != asked.ZFS,
+		"stock-timeouts": is.StockTimeouts != asked.StockTimeouts,
 	} {
 		if differs && cmd.Flags().Changed(flag) {
 			return fmt.Errorf("cluster %q was made with another --%s: take it down first, or leave the flag out", name, flag)

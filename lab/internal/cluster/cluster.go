@@ -95,6 +95,8 @@ func (c *Cluster) plan(net *network.Network) (controlplane.Config, error) {
 		ServiceIP: network.APIService,
 		Services:  network.Services,
 		Authority: authority,
+
+		StockTimeouts: c.Settings().StockTimeouts,
 	}, nil
 }
 

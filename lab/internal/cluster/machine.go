@@ -17,6 +17,7 @@ type Machine interface {
 	PowerOff(ctx context.Context) error
 	WaitReady(ctx context.Context) error
 	Pause(ctx context.Context) error
+	Freeze(ctx context.Context) error // pause with all clocks
 	Resume(ctx context.Context) error
 
 	Exec(ctx context.Context, r guest.ExecRequest) (code int, err error)
@@ -26,6 +27,7 @@ type Machine interface {
 	Disks() []guest.Disk
 	Device(d guest.Disk) string // path in the node
 	AddDisk(ctx context.Context, size int64) (guest.Disk, error)
+	AttachDisk(ctx context.Context, d guest.Disk) error // one with a file of its own
 	RemoveDisk(ctx context.Context, name string) error
 
 	// Logs returns the log files by the name of the process that wrote them.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"berth.dev/berth/lab/internal/guest"
-	"berth.dev/berth/lab/internal/network"
 	"berth.dev/berth/lab/internal/progress"
 )
 
@@ -73,36 +72,6 @@ func (c *Cluster) PowerOn(ctx context.Context, node string) error {
 	})
 }
 
-// Pause stops a node, as an overloaded hypervisor does, or one that moves a machine.
-func (c *Cluster) Pause(ctx context.Context, node string) error {
-	return c.withMachine(node, func(m Machine) error { return m.Pause(ctx) })
-}
-
-// Resume undoes [Cluster.Pause].
-func (c *Cluster) Resume(ctx context.Context, node string) error {
-	return c.withMachine(node, func(m Machine) error { return m.Resume(ctx) })
-}
-
-// Cut disconnects a node from the cluster's network.
-func (c *Cluster) Cut(ctx context.Context, node string) error {
-	return c.withNetwork(ctx, node, (*network.Network).Cut)
-}
-
-// Heal undoes [Cluster.Cut].
-func (c *Cluster) Heal(ctx context.Context, node string) error {
-	return c.withNetwork(ctx, node, (*network.Network).Heal)
-}
-
-func (c *Cluster) withNetwork(ctx context.Context, node string, f func(*network.Network, context.Context, string) error) error {
-	return c.withMachine(node, func(Machine) error {
-		net, err := c.network(ctx)
-		if err != nil {
-			return err
-		}
-		return f(net, ctx, node)
-	})
-}
-
 // AddDisk adds an empty disk to a node.
 func (c *Cluster) AddDisk(ctx context.Context, node string, size int64) (disk guest.Disk, err error) {
 	err = c.withMachine(node, func(m Machine) error {
@@ -112,7 +81,18 @@ func (c *Cluster) AddDisk(ctx context.Context, node string, size int64) (disk gu
 	return disk, err
 }
 
-// RemoveDisk pulls a disk out of a node, in use or not, and deletes it.
+// RemoveDisk pulls a disk out of a node, in use or not. It deletes the disk, unless other
+// nodes share it.
 func (c *Cluster) RemoveDisk(ctx context.Context, node, disk string) error {
-	return c.withMachine(node, func(m Machine) error { return m.RemoveDisk(ctx, disk) })
+	return c.withMachine(node, func(m Machine) error {
+		all := m.Disks()
+		if err := m.RemoveDisk(ctx, disk); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(d guest.Disk) bool { return d.Name == disk })
+		if i < 0 || all[i].File == "" {
+			return nil
+		}
+		return c.deleteUnshared(all[i])
+	})
 }

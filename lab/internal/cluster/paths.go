@@ -41,6 +41,10 @@ func (p paths) certificates() string { return filepath.Join(p.dir(), "pki") }
 func (p paths) controlPlane() string { return filepath.Join(p.dir(), "controlplane") }
 func (p paths) kubeconfig() string   { return filepath.Join(p.dir(), "kubeconfig") }
 func (p paths) node(n string) string { return filepath.Join(p.dir(), "nodes", n) }
+func (p paths) san() string          { return filepath.Join(p.dir(), "san") }
+func (p paths) shared(disk string) string {
+	return filepath.Join(p.dir(), "shared", disk+".raw")
+}
 func (p paths) images() string       { return filepath.Join(p.dir(), "images.img") }
 func (p paths) imagesLog() string    { return filepath.Join(p.dir(), "log", "images.log") }
 func (p paths) forwarderLog() string { return filepath.Join(p.dir(), "log", "forwarder.log") }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ func (c *Cluster) startNode(ctx context.Context, m materials, net *network.Netwo
 			s := c.state.get().Settings
 			machine, err = guest.Create(ctx, dir, guest.Spec{
 				Name: name, Image: m.image, CPUs: processors, Memory: s.Memory, Tools: m.tools, Images: m.images,
-				Disks: guest.NewDisks(s.Disks, s.DiskSize), NetNS: net.Path(), Tap: tap, Seed: seed,
+				Disks: guest.NewDisks(s.Disks, s.DiskSize), NetNS: net.Path(), Tap: tap, Seed: seed, Resets: true,
 			})
 		}
 		if err != nil {
@@ -107,6 +108,8 @@ func (c *Cluster) nodeConfig(ctx context.Context, net *network.Network, config c
 		Kubeconfig:  kubeconfig,
 		ServingCert: pair.Cert,
 		ServingKey:  pair.Key,
+
+		StockTimeouts: c.Settings().StockTimeouts,
 	}, nil
 }
 
@@ -153,7 +156,7 @@ func (c *Cluster) notReady(ctx context.Context, client *controlplane.Client) []s
 	var waiting []string
 	for _, name := range c.Nodes() {
 		s, err := c.nodeStatus(ctx, name)
-		if err == nil && (s.Power == string(guest.Paused) || s.Cut) {
+		if err == nil && (s.Power == string(guest.Paused) || s.Cut || slices.Contains(s.Lost, network.API)) {
 			continue
 		}
 		if ready[name] != "True" {

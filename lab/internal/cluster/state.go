@@ -31,6 +31,9 @@ type Settings struct {
 	Control bool `json:"control,omitempty"`
 	// ZFS says that the nodes' kernel has ZFS, and the nodes have its tools.
 	ZFS bool `json:"zfs,omitempty"`
+	// StockTimeouts leaves all time-outs and intervals at Kubernetes' defaults: pods leave a
+	// lost node after five minutes.
+	StockTimeouts bool `json:"stockTimeouts,omitempty"`
 	// Images are archives of the images that every node has when it starts.
 	Images []string `json:"images,omitempty"`
 }
@@ -70,6 +73,7 @@ type contents struct {
 	Programs  programs                  `json:"programs"`
 	Port      int                       `json:"port,omitempty"` // of the forwarder on 127.0.0.1
 	Processes map[string]process.Record `json:"processes"`
+	Links     map[string]shaped         `json:"links,omitempty"` // by node
 }
 
 // state is the state file in memory. It is safe for concurrent use; every
@@ -130,6 +134,14 @@ func (s *state) Process(name string) (process.Record, bool) {
 // RecordProcess implements the control plane's journal.
 func (s *state) RecordProcess(rec process.Record) error {
 	return s.update(func(c *contents) { c.Processes[rec.Name] = rec })
+}
+
+// link returns the record of a node's interface.
+func (s *state) link(node string) (shaped, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.data.Links[node]
+	return l, ok
 }
 
 // processes returns every recorded process.

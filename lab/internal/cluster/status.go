@@ -8,6 +8,7 @@ import (
 
 	"berth.dev/berth/lab/internal/controlplane"
 	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/network"
 )
 
 // Status is the state of a cluster, seen from outside.
@@ -16,6 +17,7 @@ type Status struct {
 	Kubeconfig string          `json:"kubeconfig"`
 	Processes  []ProcessStatus `json:"processes"`
 	Nodes      []NodeStatus    `json:"nodes"`
+	SAN        *SANStatus      `json:"san,omitempty"`
 	Problem    string          `json:"problem,omitempty"` // why the API server does not answer
 }
 
@@ -31,12 +33,16 @@ type ProcessStatus struct {
 type NodeStatus struct {
 	Name string `json:"name"`
 	// Control marks the node that [Settings.Control] asks for.
-	Control bool         `json:"control,omitempty"`
-	Power   string       `json:"power"` // on, off, paused or missing
-	Cut     bool         `json:"cut"`   // from the network
-	Ready   string       `json:"ready"` // the Ready condition: True, False, Unknown, or empty
-	Disks   []DiskStatus `json:"disks"`
-	PID     int          `json:"pid,omitempty"`
+	Control bool   `json:"control,omitempty"`
+	Power   string `json:"power"` // on, off, paused or missing
+	Cut     bool   `json:"cut"`   // from the network
+	// Lost are the parts of the network that the node is cut from, see [network.Part].
+	Lost []network.Part `json:"lost,omitempty"`
+	// Link delays and loses the packets that the node sends.
+	Link  network.Link `json:"link,omitzero"`
+	Ready string       `json:"ready"` // the Ready condition: True, False, Unknown, or empty
+	Disks []DiskStatus `json:"disks"`
+	PID   int          `json:"pid,omitempty"`
 }
 
 // DiskStatus is a data disk of a node.
@@ -73,7 +79,8 @@ func (c *Cluster) Status(ctx context.Context) (Status, error) {
 		n.Ready = ready[name]
 		s.Nodes = append(s.Nodes, n)
 	}
-	return s, nil
+	s.SAN, err = c.sanStatus(ctx)
+	return s, err
 }
 
 func (c *Cluster) nodeStatus(ctx context.Context, name string) (NodeStatus, error) {
@@ -92,8 +99,9 @@ func (c *Cluster) nodeStatus(ctx context.Context, name string) (NodeStatus, erro
 	if err != nil {
 		return s, err
 	}
-	if s.Power == string(guest.Off) && c.Settings().native(name) {
-		return s, nil // its cable went with it
+	s.Link = c.link(name, m)
+	if s.Lost, err = net.Lost(ctx, name); err != nil || c.offNative(name, m) {
+		return s, err // the cable of a native node goes with its power
 	}
 	s.Cut, err = net.IsCut(ctx, name)
 	return s, err

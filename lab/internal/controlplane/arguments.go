@@ -25,7 +25,7 @@ func (c Config) etcdArgs() []string {
 
 func (c Config) apiServerArgs() []string {
 	file := c.Authority.Path
-	return []string{
+	return append(c.evictions(), []string{
 		"--etcd-servers=" + etcdClients,
 		"--bind-address=0.0.0.0",
 		fmt.Sprintf("--secure-port=%d", Port),
@@ -52,16 +52,22 @@ func (c Config) apiServerArgs() []string {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + file("front-proxy.crt"),
 		"--proxy-client-key-file=" + file("front-proxy.key"),
-		"--default-not-ready-toleration-seconds=3",
-		"--default-unreachable-toleration-seconds=3",
 		"--shutdown-delay-duration=0s",
 		"--profiling=false",
+	}...)
+}
+
+// evictions makes pods leave a lost node after three seconds, and not after five minutes.
+func (c Config) evictions() []string {
+	if c.StockTimeouts {
+		return nil
 	}
+	return []string{"--default-not-ready-toleration-seconds=3", "--default-unreachable-toleration-seconds=3"}
 }
 
 func (c Config) controllerManagerArgs() []string {
 	file := c.Authority.Path
-	return []string{
+	args := []string{
 		"--kubeconfig=" + file("controller-manager.kubeconfig"),
 		"--bind-address=127.0.0.1",
 		"--leader-elect=false",
@@ -73,8 +79,11 @@ func (c Config) controllerManagerArgs() []string {
 		"--controllers=*,-node-ipam-controller,-bootstrap-signer-controller,-token-cleaner-controller",
 		"--kube-api-qps=500", // the default makes the start take four seconds longer
 		"--kube-api-burst=1000",
-		"--attach-detach-reconcile-sync-period=5s",
 	}
+	if !c.StockTimeouts {
+		args = append(args, "--attach-detach-reconcile-sync-period=5s")
+	}
+	return args
 }
 
 func (c Config) schedulerArgs() []string {

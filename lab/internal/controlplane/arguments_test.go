@@ -80,3 +80,23 @@ func TestThePortOfTheServiceIsThePortOfTheServer(t *testing.T) {
 		t.Errorf("Server = %s; pods reach it at the Service's address only on port 443", got)
 	}
 }
+
+func TestStockTimeoutsLeaveKubernetesItsDefaults(t *testing.T) {
+	timing := func(c Config) int {
+		n := 0
+		for _, arg := range slices.Concat(c.apiServerArgs(), c.controllerManagerArgs()) {
+			if strings.Contains(arg, "toleration-seconds") || strings.Contains(arg, "sync-period") {
+				n++
+			}
+		}
+		return n
+	}
+	c := testConfig(t)
+	if timing(c) != 3 {
+		t.Errorf("%d time-outs are set, want 3", timing(c))
+	}
+	c.StockTimeouts = true
+	if timing(c) != 0 {
+		t.Errorf("%d time-outs are set", timing(c))
+	}
+}

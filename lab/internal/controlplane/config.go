@@ -25,6 +25,8 @@ type Config struct {
 	ServiceIP netip.Addr   // of the `kubernetes` Service
 	Services  netip.Prefix // range of Service addresses
 	Authority *pki.Authority
+	// StockTimeouts leaves all time-outs and intervals at Kubernetes' defaults.
+	StockTimeouts bool
 }
 
 // Server returns the URL of the API server in the namespace.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -41,8 +40,10 @@ func (m *Machine) addDisk(ctx context.Context, disk Disk) error {
 	if m.Power() == Paused {
 		return errors.New("it is paused")
 	}
-	if err := disk.create(m.dir); err != nil {
-		return err
+	if disk.File == "" {
+		if err := disk.create(m.dir); err != nil {
+			return err
+		}
 	}
 	if m.Power() == On {
 		err := m.monitor(ctx, func(ctx context.Context, c *qmp.Client) error {
@@ -59,7 +60,28 @@ func (m *Machine) addDisk(ctx context.Context, disk Disk) error {
 	return m.save()
 }
 
-// RemoveDisk pulls a disk out, in use or not, and deletes it.
+// AttachDisk adds a disk whose file exists and may be attached to other machines at the
+// same time. Nothing keeps their writes apart.
+func (m *Machine) AttachDisk(ctx context.Context, disk Disk) error {
+	err := disk.validate()
+	taken := slices.ContainsFunc(m.Spec.Disks, func(d Disk) bool { return d.Name == disk.Name })
+	switch {
+	case err != nil:
+	case disk.File == "":
+		err = errors.New("it has no file")
+	case taken:
+		err = errors.New("the machine has a disk of that name")
+	default:
+		err = m.addDisk(ctx, disk)
+	}
+	if err != nil {
+		return fmt.Errorf("attaching disk %s to %s: %w", disk.Name, m.Spec.Name, err)
+	}
+	return nil
+}
+
+// RemoveDisk pulls a disk out, in use or not, and deletes it. It leaves the file of a shared
+// disk.
 func (m *Machine) RemoveDisk(ctx context.Context, name string) error {
 	if err := m.removeDisk(ctx, name); err != nil {
 		return fmt.Errorf("removing disk %s from %s: %w", name, m.Spec.Name, err)
@@ -85,7 +107,10 @@ func (m *Machine) removeDisk(ctx context.Context, name string) error {
 	if err := m.save(); err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(m.dir, disk.file())); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if disk.File != "" {
+		return nil
+	}
+	if err := os.Remove(disk.path(m.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -130,7 +155,7 @@ func (m *directory) freeDiskName() string {
 	for i := 1; ; i++ {
 		name := fmt.Sprintf("disk%d", i)
 		taken := slices.ContainsFunc(m.Spec.Disks, func(d Disk) bool { return d.Name == name })
-		_, err := os.Stat(filepath.Join(m.dir, Disk{Name: name}.file()))
+		_, err := os.Stat(Disk{Name: name}.path(m.dir))
 		if !taken && errors.Is(err, os.ErrNotExist) {
 			return name
 		}
@@ -139,7 +164,7 @@ func (m *directory) freeDiskName() string {
 
 // create makes the disk's sparse file, empty.
 func (d Disk) create(dir string) error {
-	f, err := os.OpenFile(filepath.Join(dir, d.file()), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(d.path(dir), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("creating disk %s: %w", d.Name, err)
 	}

@@ -108,7 +108,7 @@ func TestDisksOfAMachineThatIsOffComeAndGoWithTheirFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(m.dir, disk.file())
+	file := disk.path(m.dir)
 	if info, err := os.Stat(file); err != nil || info.Size() != 1<<20 || disk.Name != "disk3" {
 		t.Fatalf("got %+v, %v", disk, err)
 	}

@@ -32,8 +32,12 @@ const installLock = "/run/berth-lab-packages.lock"
 
 // MissingPackages returns the Debian packages that the machine needs for guests
 // and lacks.
-func MissingPackages() []string {
-	return missing(hostPrograms, func(name string) bool {
+func MissingPackages() []string { return Missing(hostPrograms) }
+
+// Missing returns the Debian packages of the programs that the machine lacks. A program with
+// an absolute path is any file.
+func Missing(programs map[string]string) []string {
+	return missing(programs, func(name string) bool {
 		if strings.HasPrefix(name, "/") {
 			_, err := os.Stat(name)
 			return err == nil

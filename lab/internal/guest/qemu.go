@@ -43,7 +43,7 @@ func (b start) kernelArguments() string {
 func qemuArguments(s Spec, plan wire.Plan, dir string, begin start) ([]string, error) {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{
-		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none",
 		"-machine", "q35,usb=off,hpet=off", "-accel", "tcg,thread=multi", "-cpu", processorModel,
 		"-smp", fmt.Sprint(s.CPUs), "-m", fmt.Sprintf("%dM", s.Memory>>20),
 		"-kernel", s.Image.Kernel, "-initrd", s.Image.Initramfs, "-append", begin.kernelArguments(),
@@ -56,6 +56,9 @@ func qemuArguments(s Spec, plan wire.Plan, dir string, begin start) ([]string, e
 		"-device", "virtio-serial-pci,id=serial,max_ports=16",
 		"-chardev", "file,id=ready,path=" + escape(file(readyFile)),
 		"-device", "virtserialport,bus=serial.0,chardev=ready,name=" + wire.ReadyPort,
+	}
+	if !s.Resets {
+		args = append(args, "-no-reboot")
 	}
 	if s.Tap != "" {
 		args = append(args,
@@ -114,7 +117,7 @@ func (d Disk) backend(dir string) map[string]any {
 	return map[string]any{
 		"driver": "raw", "node-name": d.Name, "discard": "unmap", "detect-zeroes": "unmap",
 		"cache": map[string]any{"direct": false, "no-flush": true},
-		"file":  map[string]any{"driver": "file", "filename": filepath.Join(dir, d.file())},
+		"file":  map[string]any{"driver": "file", "filename": d.path(dir)},
 	}
 }
 
@@ -124,10 +127,17 @@ func (d Disk) device(machine string) map[string]any {
 	return map[string]any{
 		"driver": "scsi-hd", "bus": "scsi.0", "id": deviceID(d.Name), "drive": d.Name,
 		"serial": serial, "device_id": serial, "rotation_rate": 1, // 1: not a spinning disk
+		"share-rw": d.File != "",
 	}
 }
 
-func (d Disk) file() string { return d.Name + ".raw" }
+// path returns the disk's file for a machine in dir.
+func (d Disk) path(dir string) string {
+	if d.File != "" {
+		return d.File
+	}
+	return filepath.Join(dir, d.Name+".raw")
+}
 
 func deviceID(disk string) string { return "dev-" + disk }
 

@@ -55,6 +55,28 @@ func TestTheCommandLineDescribesTheMachine(t *testing.T) {
 	}
 }
 
+func TestOnlyAMachineThatResetsStartsAgain(t *testing.T) {
+	s := spec()
+	s.Resets = true
+	if line := arguments(t, s, wire.Plan{}); strings.Contains(line, "-no-reboot") {
+		t.Errorf("the machine powers off at a reset: %s", line)
+	}
+}
+
+func TestADiskWithAFileIsTheSameInAllMachines(t *testing.T) {
+	s := spec()
+	s.Disks = []Disk{{Name: "shared1", Size: 1 << 20, File: "/state/shared/shared1.raw"}}
+	line := arguments(t, s, wire.Plan{})
+	for _, want := range []string{`"filename":"/state/shared/shared1.raw"`, `"serial":"shared-shared1"`, `"share-rw":true`} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%s is not in %s", want, line)
+		}
+	}
+	if one, two := s.Disks[0].Device("node1"), s.Disks[0].Device("node2"); one != two {
+		t.Errorf("the disk is %s in one machine and %s in another", one, two)
+	}
+}
+
 func TestMachineWithoutNetworkHasOnlyTheExecInterface(t *testing.T) {
 	line := arguments(t, spec(), wire.Plan{})
 	if n := strings.Count(line, "virtio-net-pci"); n != 1 {
@@ -83,6 +105,7 @@ func TestBadSpecificationsAreRefusedWithTheReason(t *testing.T) {
 		"two disks of a name":      {func(s *Spec) { s.Disks[1].Name = "disk1" }, "twice"},
 		"disk of no size":          {func(s *Spec) { s.Disks[0].Size = 0 }, "disk1"},
 		"disk of half a sector":    {func(s *Spec) { s.Disks[0].Size = 1000 }, "multiple"},
+		"relative file of a disk":  {func(s *Spec) { s.Disks[0].File = "x.raw" }, "absolute path"},
 		"disk name with a dot":     {func(s *Spec) { s.Disks[0].Name = "../x" }, "disk name"},
 		"relative file":            {func(s *Spec) { s.Seed.Files = []File{{Path: "etc/hosts"}} }, "absolute"},
 		"file with dots":           {func(s *Spec) { s.Seed.Files = []File{{Path: "/../x"}} }, "clean"},

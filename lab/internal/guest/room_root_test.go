@@ -64,7 +64,7 @@ func TestZerosOnADiskTakeNoRoom(t *testing.T) {
 	b := bootIn(t, dir, 1)
 	taken := func() int64 {
 		t.Helper()
-		info, err := os.Stat(filepath.Join(dir, "node1", b.Disks()[0].file()))
+		info, err := os.Stat(b.Disks()[0].path(filepath.Join(dir, "node1")))
 		b.must(err)
 		return info.Sys().(*syscall.Stat_t).Blocks * 512
 	}

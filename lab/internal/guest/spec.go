@@ -23,6 +23,9 @@ type Spec struct {
 	// [wire.ImagesDir]. Many machines may share it.
 	Images string `json:"images,omitempty"`
 	Disks  []Disk `json:"disks,omitempty"`
+	// Resets says that the machine starts again when its kernel or its watchdog resets it, as
+	// hardware does. Otherwise a reset powers it off.
+	Resets bool `json:"resets,omitempty"`
 	// NetNS is the namespace that holds Tap, or empty for a machine without
 	// network.
 	NetNS string `json:"netns,omitempty"`
@@ -50,10 +53,20 @@ type File struct {
 type Disk struct {
 	Name string `json:"name"` // e.g. "disk1"
 	Size int64  `json:"size"` // bytes
+	// File is the path of a file that is not the machine's own: other machines and programs
+	// may have it, too. It is neither made nor deleted with the disk. Empty: a file of the
+	// machine.
+	File string `json:"file,omitempty"`
 }
 
-// Serial returns the disk's serial number, unique in its lab.
-func (d Disk) Serial(machine string) string { return machine + "-" + d.Name }
+// Serial returns the disk's serial number, unique in its lab. A disk that several machines
+// share has the same one in all of them.
+func (d Disk) Serial(machine string) string {
+	if d.File != "" {
+		return "shared-" + d.Name
+	}
+	return machine + "-" + d.Name
+}
 
 // Device returns the path of the disk in the guest. It does not change when
 // other disks come and go.
@@ -111,6 +124,9 @@ func (d Disk) validate() error {
 	}
 	if d.Size <= 0 || d.Size%sectorSize != 0 {
 		return fmt.Errorf("disk %s of %d bytes: must be a positive multiple of %d", d.Name, d.Size, sectorSize)
+	}
+	if d.File != "" && !filepath.IsAbs(d.File) {
+		return fmt.Errorf("disk %s: its file %q must be an absolute path", d.Name, d.File)
 	}
 	return nil
 }

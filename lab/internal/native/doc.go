@@ -15,5 +15,5 @@
 // node's files and by the name of its cgroup.
 //
 // A native node shares the kernel: it has no device mapper where the machine has
-// none, cannot be paused, and a fault in the kernel hits the whole machine.
+// none, its clocks cannot stop, and a fault in the kernel hits the whole machine.
 package native

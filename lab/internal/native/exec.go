@@ -27,6 +27,8 @@ func (m *Machine) Exec(ctx context.Context, r guest.ExecRequest) (int, error) {
 		return 0, errors.New("running a program on a node: no program given")
 	case m.Power() == guest.Off:
 		return 0, fmt.Errorf("running %s on %s: it is powered off", r.Argv[0], m.Spec.Name)
+	case m.Power() == guest.Paused:
+		return 0, fmt.Errorf("running %s on %s: it is paused", r.Argv[0], m.Spec.Name)
 	case r.Terminal != nil:
 		return 0, fmt.Errorf("a native node has no terminals: run nsenter --target %d --all for a shell", m.Process.PID)
 	}

@@ -59,14 +59,23 @@ func TestADirectoryWithoutARecordIsNoNode(t *testing.T) {
 	}
 }
 
-func TestANativeNodeRefusesPauseResumeAndDisks(t *testing.T) {
+func TestANativeNodeRefusesWhatNeedsAKernelOfItsOwn(t *testing.T) {
 	m, _ := create(t)
 	_, diskErr := m.AddDisk(t.Context(), 1<<20)
 	for what, err := range map[string]error{
-		"pause": m.Pause(t.Context()), "resume": m.Resume(t.Context()), "add a disk": diskErr, "remove a disk": m.RemoveDisk(t.Context(), "disk1"),
+		"freeze": m.Freeze(t.Context()), "add a disk": diskErr, "remove a disk": m.RemoveDisk(t.Context(), "disk1"),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "without --native") {
 			t.Errorf("%s: %v, want an error that names the way out", what, err)
+		}
+	}
+}
+
+func TestANodeThatIsOffIsNotPaused(t *testing.T) {
+	m, _ := create(t)
+	for what, err := range map[string]error{"pause": m.Pause(t.Context()), "resume": m.Resume(t.Context())} {
+		if err == nil || !strings.Contains(err.Error(), "powered off") {
+			t.Errorf("%s: %v, want that it is powered off", what, err)
 		}
 	}
 }

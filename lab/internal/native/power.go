@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,10 +23,14 @@ const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | un
 
 // Power returns the node's state.
 func (m *Machine) Power() guest.Power {
-	if m.Process.Alive() {
+	switch {
+	case !m.Process.Alive():
+		return guest.Off
+	case isFrozen(m.Spec.Cgroup):
+		return guest.Paused
+	default:
 		return guest.On
 	}
-	return guest.Off
 }
 
 // PowerOn starts the node, and does nothing if it is on. It returns when
@@ -92,7 +97,17 @@ func (m *Machine) release(ctx context.Context, net *network.Network, out io.Writ
 // PowerOff ends the node at once. All writes to its disks stay: the lab cannot
 // simulate a crash of the kernel, which is the machine's, too.
 func (m *Machine) PowerOff(ctx context.Context) error {
-	err := m.Process.Stop(ctx, 0)
+	err := m.Process.Signal(syscall.SIGKILL)
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
+	}
+	// A frozen process ends when it thaws, and does nothing before: the signal is there.
+	if isFrozen(m.Spec.Cgroup) {
+		err = errors.Join(err, freeze(ctx, m.Spec.Cgroup, false))
+	}
+	if err == nil {
+		err = m.Process.Stop(ctx, 0)
+	}
 	if err == nil {
 		err = m.tidy(ctx)
 	}
@@ -143,15 +158,35 @@ func (m *Machine) errShared(what string) error {
 	return fmt.Errorf("%s is a native node, which %s: use a cluster of guests (lab up without --native)", m.Spec.Name, what)
 }
 
-// Pause returns an error: see errShared.
-func (m *Machine) Pause(context.Context) error { return m.errShared("cannot be paused") }
+// Pause stops all processes of the node, and all programs in its pods. Its clocks are the
+// machine's and go on: after [Machine.Resume] the node sees that time has passed.
+func (m *Machine) Pause(ctx context.Context) error { return m.freeze(ctx, "pausing", true) }
 
-// Resume returns an error: see errShared.
-func (m *Machine) Resume(context.Context) error { return m.errShared("cannot be paused") }
+// Resume undoes [Machine.Pause].
+func (m *Machine) Resume(ctx context.Context) error { return m.freeze(ctx, "resuming", false) }
+
+func (m *Machine) freeze(ctx context.Context, verb string, frozen bool) error {
+	err := errors.New("it is powered off")
+	if m.Process.Alive() {
+		err = freeze(ctx, m.Spec.Cgroup, frozen)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", verb, m.Spec.Name, err)
+	}
+	return nil
+}
+
+// Freeze returns an error: see errShared.
+func (m *Machine) Freeze(context.Context) error { return m.errShared("has the clocks of this machine") }
 
 // AddDisk returns an error: see errShared.
 func (m *Machine) AddDisk(context.Context, int64) (guest.Disk, error) {
 	return guest.Disk{}, m.errShared("has the disks it was made with")
+}
+
+// AttachDisk returns an error: see errShared.
+func (m *Machine) AttachDisk(context.Context, guest.Disk) error {
+	return m.errShared("has the disks it was made with")
 }
 
 // RemoveDisk returns an error: see errShared.

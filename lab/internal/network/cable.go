@@ -12,8 +12,8 @@ import (
 	"berth.dev/berth/lab/internal/process"
 )
 
-// cableEnd is the name of a native node's interface.
-const cableEnd = "lan0"
+// Interface is the name of a node's interface, in the node.
+const Interface = "lan0"
 
 // Cable connects the network namespace of a process, which is a node's, to the
 // bridge, as [Network.Tap] connects a guest: [Network.Cut] works for both. The
@@ -66,7 +66,7 @@ func plug(name string, pid int) error {
 	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MasterIndex = name, master.Attrs().Index
-	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: cableEnd, PeerNamespace: netlink.NsPid(pid)}
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: Interface, PeerNamespace: netlink.NsPid(pid)}
 	if err := netlink.LinkAdd(veth); err != nil {
 		return fmt.Errorf("adding cable %s: %w", name, err)
 	}
@@ -83,9 +83,9 @@ func configure(address netip.Prefix, mac string) error {
 			return err
 		}
 	}
-	link, err := netlink.LinkByName(cableEnd)
+	link, err := netlink.LinkByName(Interface)
 	if err != nil {
-		return fmt.Errorf("finding interface %s: %w", cableEnd, err)
+		return fmt.Errorf("finding interface %s: %w", Interface, err)
 	}
 	if err := setMAC(link, mac); err != nil {
 		return err
@@ -97,7 +97,7 @@ func configure(address netip.Prefix, mac string) error {
 	if err := netlink.AddrReplace(link, addr); err != nil {
 		return fmt.Errorf("adding address %s: %w", address, err)
 	}
-	for _, name := range []string{"lo", cableEnd} {
+	for _, name := range []string{"lo", Interface} {
 		if err := linkUp(name); err != nil {
 			return err
 		}

@@ -124,6 +124,35 @@ func ensureBridge() error {
 	return linkUp(bridge)
 }
 
+// HoldSAN gives the bridge the address of the SAN, for a target that is a process of this
+// machine. With hold false it takes the address away. Both are idempotent.
+func (n *Network) HoldSAN(ctx context.Context, hold bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := process.InNetNS(n.path, func() error {
+		link, err := netlink.LinkByName(bridge)
+		if err != nil {
+			return fmt.Errorf("finding bridge: %w", err)
+		}
+		addr, err := netlink.ParseAddr(SAN.String() + "/32")
+		if err != nil {
+			return err
+		}
+		if hold {
+			return netlink.AddrReplace(link, addr)
+		}
+		if err := netlink.AddrDel(link, addr); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("address %s of the SAN: %w", SAN, err)
+	}
+	return nil
+}
+
 func linkUp(name string) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 var (
 	// Gateway is the bridge's address: control plane and router.
 	Gateway = netip.MustParseAddr("10.77.0.1")
+	// SAN is the address of the storage target, on the bridge or in a guest.
+	SAN = netip.MustParseAddr("10.77.0.2")
 	// Nodes is the network of the bridge.
 	Nodes = netip.MustParsePrefix("10.77.0.0/24")
 	// Pods holds the pod networks of all nodes.
@@ -21,6 +23,9 @@ var (
 	// APIService is the cluster address of the `kubernetes` Service.
 	APIService = netip.MustParseAddr("10.96.0.1")
 )
+
+// SANMAC is the hardware address of the storage target's guest.
+const SANMAC = "02:77:00:00:02:01"
 
 // MaxNodes is the number of nodes that the addresses are enough for.
 const MaxNodes = 200

@@ -22,6 +22,9 @@ type Config struct {
 	ServingCert []byte // PEM, of the kubelet's server; must name Address
 	ServingKey  []byte
 
+	// StockTimeouts leaves the kubelet's intervals at its defaults.
+	StockTimeouts bool
+
 	// Cgroup is the cgroup that holds the node on the machine that it shares the
 	// kernel with, as an absolute path in every hierarchy; empty for a guest,
 	// which has its own kernel.

@@ -24,7 +24,6 @@ func (c Config) kubelet() map[string]any {
 		"clusterDNS":               []string{c.ClusterDNS.String()},
 		"clusterDomain":            "cluster.local",
 
-		"syncFrequency":       "5s",
 		"shutdownGracePeriod": "0s",
 		"serializeImagePulls": false,
 
@@ -36,6 +35,9 @@ func (c Config) kubelet() map[string]any {
 		},
 		"localStorageCapacityIsolation": false,
 		"imageGCHighThresholdPercent":   100,
+	}
+	if !c.StockTimeouts {
+		settings["syncFrequency"] = "5s"
 	}
 	if c.Control {
 		settings["registerWithTaints"] = []map[string]string{{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}}

@@ -8,6 +8,7 @@ import (
 
 	"berth.dev/berth/lab/internal/guest"
 	"berth.dev/berth/lab/internal/guest/wire"
+	"berth.dev/berth/lab/internal/san"
 )
 
 // Where things are in a node.
@@ -46,11 +47,11 @@ func Seed(c Config) (guest.Seed, error) {
 	return guest.Seed{
 		Plan: wire.Plan{
 			Network:  &wire.Interface{MAC: c.MAC, Address: c.Address.String(), Gateway: c.Gateway.String()},
-			Modules:  []string{"overlay", "veth", "bridge"},
+			Modules:  []string{"overlay", "veth", "bridge", "softdog"},
 			Sysctl:   map[string]string{"net/ipv4/ip_forward": "1", "fs/inotify/max_user_instances": "1024"},
 			Services: c.services(),
 		},
-		Files: []guest.File{
+		Files: append(san.InitiatorFiles(c.Name),
 			text("/etc/hosts", 0o644, fmt.Appendf(nil, "127.0.0.1 localhost\n%s %s\n", c.Address.Addr(), c.Name)),
 			text("/etc/hostname", 0o644, []byte(c.Name+"\n")),
 			text("/etc/machine-id", 0o444, []byte(machineID(c.Name)+"\n")),
@@ -61,7 +62,7 @@ func Seed(c Config) (guest.Seed, error) {
 			text(caCert, 0o644, c.CA),
 			text(servingCert, 0o644, c.ServingCert),
 			text(servingKey, 0o600, c.ServingKey),
-		},
+		),
 	}, nil
 }
 

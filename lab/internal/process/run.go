@@ -152,6 +152,8 @@ var debianPackage = map[string]string{
 	"nsenter":            "util-linux",
 	"qemu-img":           "qemu-utils",
 	"qemu-system-x86_64": "qemu-system-x86",
+	"nft":                "nftables",
+	"tgtadm":             "tgt",
 	"tgtd":               "tgt",
 }
 

@@ -1,0 +1,66 @@
+//go:build root
+
+package native
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestAFrozenGroupStandsStillUntilItThaws(t *testing.T) {
+	const group = "/berth-lab-freezer-test/node"
+	cmd := exec.CommandContext(t.Context(), "cat")
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if err := removeCgroup(context.WithoutCancel(t.Context()), group); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := enterCgroup(group, cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if isFrozen(group) {
+		t.Error("a new group is frozen")
+	}
+	for range 2 { // a second time changes nothing
+		if err := freeze(t.Context(), group, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	if err != nil || !strings.Contains(string(status), "\nState:\tD") || !isFrozen(group) {
+		t.Errorf("the process does not stand still (%v):\n%s", err, status)
+	}
+	if _, err := io.WriteString(in, "hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := freeze(t.Context(), group, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "hello\n" || isFrozen(group) {
+		t.Errorf("after it thawed it says %q, %v", line, err)
+	}
+}
+
+func TestAGroupWithoutFreezerSaysSo(t *testing.T) {
+	if err := freeze(t.Context(), "/berth-lab-freezer-test/none", true); err == nil || !strings.Contains(err.Error(), "no freezer") {
+		t.Errorf("got %v", err)
+	}
+}
