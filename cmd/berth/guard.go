@@ -128,7 +128,7 @@ func (f *guardFlags) keeper() (*keep.Keeper, *holders.Kernel, error) {
 		return nil, nil, err
 	}
 	keeper, err = keep.New(keep.Config{
-		Boot: boot, Now: keep.Now,
+		Boot: boot, Now: keep.Now, Node: f.node,
 		Lease:    &lease.Lease{Client: c, Node: f.node, Namespace: f.namespace, Boot: boot, Now: time.Now},
 		Writers:  kernel,
 		Watchdog: watchdog.New(f.watchdog),

@@ -216,6 +216,24 @@ func (c *canon) holds(p *ownership.Copy) {
 	c.kept = kept
 }
 
+// sets writes sets of nodes, in the order of the sets' own names for nodes.
+func (c *canon) sets(in uint16) {
+	var out uint64
+	for set := range 1 << c.w.cfg.Nodes {
+		if in&(1<<set) == 0 {
+			continue
+		}
+		renamed := 0
+		for k, j := range c.order[:c.w.cfg.Nodes] {
+			if set&(1<<j) != 0 {
+				renamed |= 1 << k
+			}
+		}
+		out |= 1 << renamed
+	}
+	c.n(out)
+}
+
 // evidence writes the nodes that the node's lease names, and the records about its boots: which one
 // had its power cut, and which one renewed the lease. A machine that is off cannot come to own an
 // epoch, so only the boot that owns one matters.
@@ -224,6 +242,11 @@ func (c *canon) evidence(i int) {
 	c.flags(n.deleted)
 	for _, j := range c.order[:c.w.cfg.Nodes] {
 		c.flags(n.members&(1<<j) != 0)
+	}
+	if n.sets == 1<<n.members {
+		c.n(0)
+	} else {
+		c.sets(n.sets)
 	}
 	if c.ahead.backups {
 		c.n(uint64(n.boot - n.leased))

@@ -82,6 +82,7 @@ var edits = map[string]func(w *World){
 	"a taint":                          func(w *World) { w.nodes[1].tainted = true },
 	"a Node that is deleted":           func(w *World) { w.nodes[1].deleted = true },
 	"a lease that names fewer nodes":   func(w *World) { w.nodes[1].members = 3 },
+	"a renewal without an answer":      func(w *World) { w.nodes[1].sets |= 1 << 3 },
 	"a missing copy":                   func(w *World) { w.nodes[1].copy.Exists = false },
 	"unsaved writes":                   func(w *World) { w.nodes[1].copy.Dirty = true },
 	"a condemned copy":                 func(w *World) { w.nodes[1].copy.Condemned = true },

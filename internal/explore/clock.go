@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"math/bits"
 	"time"
 
 	"berth.dev/berth/internal/ownership"
@@ -40,7 +39,10 @@ func (w *World) tick(d time.Duration) {
 			}
 			n.sinceStored, n.leased, n.members = 0, n.boot, w.agents().members(i)
 			if n.silent = n.sinceRenewal; !n.deaf { // it renewed all the time
-				n.sinceRenewal, n.silent = 0, before
+				n.sinceRenewal, n.silent, n.sets = 0, before, 0
+			}
+			if !n.deaf || !w.rules.Conduct.CountsAsHeard {
+				n.sets |= 1 << n.members
 			}
 		}
 	}
@@ -121,10 +123,15 @@ func (w agents) selfFence(i int) {
 		}
 		return
 	}
-	c := ownership.Contact{SinceRenewal: n.sinceRenewal, Nodes: bits.OnesCount8(n.members)}
+	c := ownership.Contact{SinceRenewal: n.sinceRenewal}
+	for set := range sets {
+		if n.sets&(1<<set) != 0 {
+			c.Sets = append(c.Sets, sets[set].nodes)
+		}
+	}
 	for j := 0; j < w.cfg.Nodes; j++ {
-		if j != i && n.members&(1<<j) != 0 && w.answers(i, j) {
-			c.Peers = append(c.Peers, ownership.PeerContact{SinceRenewal: w.nodes[j].sinceRenewal})
+		if j != i && w.answers(i, j) {
+			c.Peers = append(c.Peers, ownership.PeerContact{Node: names[j], SinceRenewal: w.nodes[j].sinceRenewal})
 		}
 	}
 	stop, why := w.rules.MustStop(&c)

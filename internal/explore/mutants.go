@@ -98,6 +98,7 @@ var conductMutants = []Mutant{
 	{"old-answers", "what a peer said before the record was read is good enough", func(r *Rules) { r.Conduct.OldAnswers = true }},
 	{"old-proofs", "evidence about a node stays true", func(r *Rules) { r.Conduct.OldProofs = true }},
 	{"stored-is-heard", "a node that renews its lease knows that it does", func(r *Rules) { r.Conduct.StoredIsHeard = true }},
+	{"counts-as-heard", "a renewal without an answer was not stored, and named no nodes", func(r *Rules) { r.Conduct.CountsAsHeard = true }},
 	{"forgets-lapses", "an epoch in which nothing was written may be begun after any silence", func(r *Rules) { r.Conduct.ForgetsLapses = true }},
 	{"blind-reserve", "the reservation may be taken whoever holds it by now", func(r *Rules) { r.Conduct.BlindReserve = true }},
 	{"leaves-commands", "what the disk has not answered, it has not got", func(r *Rules) { r.Conduct.LeavesCommands = true }},

@@ -165,17 +165,19 @@ func (w overseers) proofs(c, p int) []ownership.Proof {
 	return out
 }
 
-// setNames are the names of all sets of nodes.
-var setNames = func() (out [1 << maxNodes]ownership.Members) {
+// sets are all sets of nodes, each with its nodes and its name. A set of nodes as bits is its index.
+var sets = func() (out [1 << maxNodes]struct {
+	nodes []string
+	name  ownership.Members
+}) {
 	for set := range out {
-		var nodes []string
 		for j := range maxNodes {
 			if set&(1<<j) != 0 {
-				nodes = append(nodes, names[j])
+				out[set].nodes = append(out[set].nodes, names[j])
 			}
 		}
-		if len(nodes) > 0 {
-			out[set] = ownership.MembersOf(nodes[0], nodes)
+		if set > 0 {
+			out[set].name = ownership.MembersOf(out[set].nodes[0], out[set].nodes)
 		}
 	}
 	return out
@@ -185,7 +187,7 @@ func (w overseers) leases(c, p int) *ownership.Leases {
 	ctl, members := &w.ctl[c], w.agents().members(p)
 	l := &ownership.Leases{Suspect: names[p], Boot: bootNames[w.nodes[p].leased], Watchdog: w.cfg.Watchdog,
 		KubeletAlive: w.nodes[p].sinceKubelet < leaseDuration, Lapsed: ctl.lapsed[p],
-		Named: setNames[w.nodes[p].members], Counted: setNames[members], Nodes: bits.OnesCount8(members)}
+		Named: sets[w.nodes[p].members].name, Counted: sets[members].name, Nodes: bits.OnesCount8(members)}
 	for j := 0; j < w.cfg.Nodes; j++ {
 		if j != p && !w.nodes[j].deleted && ctl.steady[j] >= ownership.SelfFenceAfter+ownership.SelfFenceMargin {
 			l.Steady++

@@ -172,7 +172,7 @@ func (r *renaming) machine(n node) node {
 	n.data, n.head, n.branches, n.pending = r.all(n.data), r.content(n.head), r.all(n.branches), r.pending(n.pending)
 	n.boot, n.leased = n.boot+1, n.leased+1
 	n.late = r.epoch(n.late)
-	n.members = r.set(n.members)
+	n.members, n.sets = r.set(n.members), r.sets(n.sets)
 	if n.poweroff > 0 {
 		n.poweroff++
 	}
@@ -230,6 +230,15 @@ func (r *renaming) disk(w, n *World) {
 }
 
 // set renames a set of nodes, a bit each.
+func (r *renaming) sets(in uint16) (out uint16) {
+	for set := range uint8(1 << maxNodes) {
+		if in&(1<<set) != 0 {
+			out |= 1 << r.set(set)
+		}
+	}
+	return out
+}
+
 func (r *renaming) set(in uint8) (out uint8) {
 	for i := range r.to {
 		if in&(1<<i) != 0 {

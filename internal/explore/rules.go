@@ -38,6 +38,8 @@ type Conduct struct {
 	OldProofs bool
 	// StoredIsHeard: a node whose renewal is stored is taken for one that knows it.
 	StoredIsHeard bool
+	// CountsAsHeard: a node counts its majority only over the set of which it knows that it is stored.
+	CountsAsHeard bool
 	// ForgetsLapses: a node that lapsed goes on in an epoch that it had not opened yet.
 	ForgetsLapses bool
 	// BlindReserve: the reservation is taken whichever node holds it.

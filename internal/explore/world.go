@@ -115,6 +115,9 @@ type node struct {
 	leased   uint8 // the boot that renewed the lease last
 	deaf     bool  // the API server stores its renewals, and the answers are lost
 	members  uint8 // the storage nodes that the lease names, a bit each
+	// sets are those over which the node counts its majority, a bit each: the one that its last renewal
+	// with an answer named, and each that it has sent since.
+	sets     uint16
 	deleted  bool  // its Node object is gone
 	full     bool  // there is no room for a larger copy
 	poweroff uint8 // the boots up to here have a power-off record
@@ -202,6 +205,7 @@ func New(cfg Config, rules *Rules) *World {
 	for i := 0; i < cfg.Nodes; i++ {
 		n := &w.nodes[i]
 		n.up, n.agent, n.boot, n.leased, n.members = true, true, 1, 1, 1<<cfg.Nodes-1
+		n.sets = 1 << n.members
 		if i >= cfg.Factor || cfg.Partial && !data {
 			continue
 		}

@@ -10,13 +10,21 @@ import (
 )
 
 const (
-	// RenewOpen is how often the lease is renewed while an epoch is open, RenewIdle otherwise.
-	RenewOpen = 5 * time.Second
-	RenewIdle = 10 * time.Second
-	// WatchdogAfter is how long after its last feeding the watchdog resets the machine. The last
-	// feeding is before ownership.SelfFenceAfter, so the reset is within the time that
-	// controllers wait.
+	// RenewOpen is how often the lease is renewed while an epoch is open, RenewIdle otherwise. Both are
+	// so often that a node which misses no renewal is steady (package sight), and RenewOpen so often
+	// that all nodes agree in time that the API has gone away: see ownership.AwayAfter.
+	RenewOpen = 4 * time.Second
+	RenewIdle = 8 * time.Second
+	// WatchdogAfter is how long after its last feeding the watchdog resets the machine, and
+	// WatchdogSoon how long when nothing has shown for WatchdogAfter that the node may write. The
+	// kernel feeds a watchdog once more when the process dies that has it open, so the reset comes at
+	// most twice this time after the guard's last feeding. Fed before 10 s have passed, the machine is
+	// reset before 10+2*10 s have; fed before ownership.SelfFenceAfter, before 20+2*5 s: within the
+	// time that controllers wait, whenever the guard dies.
 	WatchdogAfter = ownership.SelfFenceMargin
+	WatchdogSoon  = ownership.SelfFenceMargin / 2
+	// Fresh is how old a decision may be when it is carried out.
+	Fresh = time.Second
 	// stopWithin is how long stopping writers may take before it is said to have failed. The
 	// watchdog does not wait for it: it is not fed from the moment when writers must stop.
 	stopWithin = 5 * time.Second
@@ -68,19 +76,28 @@ type Decision struct {
 	// Volumes whose writers are stopped.
 	Volumes []Epoch
 	// Feed the watchdog: the promise holds until it would reset the machine. Disarm it: nothing
-	// is open.
+	// is open. Within is how long after a feeding it resets the machine.
 	Feed, Disarm bool
-	Reason       ownership.Reason
-	Message      string
+	Within       time.Duration
+	// Ask the peers whether they are without the API, too.
+	Ask     bool
+	Reason  ownership.Reason
+	Message string
 }
 
 // Decide returns what to do. The first rule that matches decides.
 func Decide(f *Facts) Decision {
 	must, why := ownership.MustStop(f.Contact())
 	d := decide(f, must, why)
-	stopped := len(f.Running) == 0
-	d.Feed = f.Armed && (stopped || d.Verb == Hold || d.Verb == Renew)
+	unsafe := f.unsafe()
+	goesOn := (d.Verb == Hold || d.Verb == Renew) && unsafe < ownership.SelfFenceAfter-Fresh
+	d.Feed = f.Armed && (len(f.Running) == 0 || goesOn)
 	d.Disarm = f.Armed && f.Stoppable && len(f.Open) == 0
+	d.Within = WatchdogSoon
+	if unsafe < WatchdogAfter-Fresh {
+		d.Within = WatchdogAfter
+	}
+	d.Ask = len(f.Running) > 0 && !f.Fenced && !must && !f.Asking && unsafe >= ownership.AwayAfter
 	return d
 }
 
@@ -96,6 +113,9 @@ func decide(f *Facts, must bool, why ownership.Why) Decision {
 		return Decision{Verb: Fence, Reason: why.Reason, Message: why.Message()}
 	case !f.Renewing && (f.Tried == 0 || f.Now-f.Tried >= f.interval()):
 		return Decision{Verb: Renew, Reason: Due, Message: "renewing the lease"}
+	case f.Exempted > f.Renewed:
+		why = ownership.Why{Reason: ownership.APIAway, Count: f.Alike}
+		return Decision{Verb: Hold, Reason: why.Reason, Message: why.Message()}
 	default:
 		return Decision{Verb: Hold, Reason: why.Reason, Message: why.Message()}
 	}

@@ -22,7 +22,7 @@ func epochOf(volume string) Epoch {
 
 // facts are those of a node of three that renewed its lease a second ago, with the volumes open.
 func facts(volumes ...string) *Facts {
-	f := &Facts{Now: booted, Renewed: booted - s, Tried: booted - s, Cleared: s, Nodes: 3, Armed: len(volumes) > 0, Stoppable: true}
+	f := &Facts{Now: booted, Renewed: booted - s, Tried: booted - s, Cleared: s, Sets: [][]string{{"n1", "n2", "n3"}}, Armed: len(volumes) > 0, Stoppable: true}
 	for _, v := range volumes {
 		f.Open = append(f.Open, epochOf(v))
 	}
@@ -48,12 +48,9 @@ func stopped(f *Facts) { f.Running = nil }
 
 func ending(f *Facts) { f.Ending = true }
 
-func peers(ages ...time.Duration) func(*Facts) {
-	return func(f *Facts) {
-		for _, age := range ages {
-			f.Peers = append(f.Peers, ownership.PeerContact{SinceRenewal: age})
-		}
-	}
+// exempt are facts of a node whose peers were without the API, too, when they were asked.
+func exempt(ago time.Duration) func(*Facts) {
+	return func(f *Facts) { f.Exempted, f.Alike = f.Now-ago, 2 }
 }
 
 func TestTheGuardDecidesBySilenceEpochsAndTheWordOfTheAgent(t *testing.T) {
@@ -64,18 +61,19 @@ func TestTheGuardDecidesBySilenceEpochsAndTheWordOfTheAgent(t *testing.T) {
 		feed, disarm bool
 	}{
 		"a lease that was just renewed is held":                {facts("v"), Hold, ownership.LeaseHeld, true, false},
-		"with an epoch open it is renewed after 5 s":           {facts("v").with(silent(5 * s)), Renew, Due, true, false},
+		"with an epoch open it is renewed after 4 s":           {facts("v").with(silent(4 * s)), Renew, Due, true, false},
 		"without one it is not":                                {facts().with(silent(5 * s)), Hold, ownership.LeaseHeld, false, false},
-		"without one it is renewed after 10 s":                 {facts().with(silent(10 * s)), Renew, Due, false, false},
+		"without one it is renewed after 8 s":                  {facts().with(silent(8 * s)), Renew, Due, false, false},
 		"a renewal under way is awaited":                       {facts("v").with(silent(9 * s)).with(func(f *Facts) { f.Renewing = true }), Hold, ownership.LeaseHeld, true, false},
 		"the first renewal is not delayed":                     {facts().with(func(f *Facts) { f.Renewed, f.Tried, f.Cleared = 0, 0, f.Now }), Renew, Due, false, false},
-		"after 19 s of silence writers go on":                  {facts("v").with(silent(19 * s)), Renew, Due, true, false},
+		"after 18 s of silence writers go on":                  {facts("v").with(silent(18 * s)), Renew, Due, true, false},
+		"after 19 s they do, and the watchdog is fed no more":  {facts("v").with(silent(19 * s)), Renew, Due, false, false},
 		"after 20 s they stop, and nothing is renewed":         {facts("v").with(silent(20 * s)), Stop, ownership.CutOff, false, false},
 		"a machine that slept stops before it renews":          {facts("v").with(silent(time.Hour - s)), Stop, ownership.CutOff, false, false},
 		"with nothing open the guard is only fenced":           {facts().with(silent(20 * s)), Fence, ownership.CutOff, false, false},
-		"an API that is away for most stops nobody":            {facts("v").with(silent(time.Minute)).with(peers(21 * s)), Renew, ownership.APIAway, true, false},
-		"one peer that renews ends that":                       {facts("v").with(silent(time.Minute)).with(peers(21*s, s)), Stop, ownership.CutOff, false, false},
-		"a lone node is a majority":                            {facts("v").with(silent(time.Minute)).with(func(f *Facts) { f.Nodes = 1 }), Renew, ownership.APIAway, true, false},
+		"an API that is away for most stops no writer":         {facts("v").with(silent(time.Minute)).with(exempt(18 * s)), Renew, ownership.APIAway, true, false},
+		"unless it was not so within 20 s":                     {facts("v").with(silent(time.Minute)).with(exempt(20 * s)), Stop, ownership.CutOff, false, false},
+		"a lone node is a majority":                            {facts("v").with(silent(time.Minute)).with(func(f *Facts) { f.Sets = [][]string{{"n1"}} }), Renew, ownership.APIAway, true, false},
 		"a fenced guard waits for the agent":                   {facts().with(fenced).with(silent(time.Minute)), Hold, Fenced, false, false},
 		"a fenced guard does not renew":                        {facts().with(fenced).with(silent(10 * s)), Hold, Fenced, false, false},
 		"a fenced guard feeds once writers are stopped":        {facts("v").with(fenced).with(silent(time.Minute)).with(stopped), Hold, Fenced, true, false},
@@ -141,5 +139,41 @@ func TestAnEpochBeginsOnlyUnderALeaseThatIsHeld(t *testing.T) {
 				t.Errorf("%s: %q", reason, refusal)
 			}
 		})
+	}
+}
+
+func TestTheMachineIsResetInTimeWheneverTheGuardDiesAfterItsLastFeeding(t *testing.T) {
+	const step, slept = 50 * time.Millisecond, Fresh - time.Millisecond
+	for since := time.Duration(0); since < time.Minute; since += step {
+		f := facts("v").with(silent(since))
+		d := Decide(f)
+		if d.Within != WatchdogAfter && d.Within != WatchdogSoon {
+			t.Fatalf("the watchdog is set to %v", d.Within)
+		}
+		if last := since + slept + 2*d.Within; d.Feed && last >= ownership.SelfFenceAfter+ownership.SelfFenceMargin {
+			t.Errorf("fed %v after the last renewal, the machine is reset after %v if the guard dies at the last moment", since+slept, last)
+		}
+	}
+}
+
+func TestPeersAreAskedWhileSomethingWritesAndTheAPIDoesNotAnswer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		f   *Facts
+		ask bool
+	}{
+		"just renewed":           {facts("v"), false},
+		"silent":                 {facts("v").with(silent(ownership.AwayAfter)), true},
+		"silent since a moment":  {facts("v").with(silent(ownership.AwayAfter - s)), false},
+		"exempted a moment ago":  {facts("v").with(silent(time.Minute)).with(exempt(s)), false},
+		"exempted a while ago":   {facts("v").with(silent(time.Minute)).with(exempt(ownership.AwayAfter)), true},
+		"answers are awaited":    {facts("v").with(silent(ownership.AwayAfter)).with(func(f *Facts) { f.Asking = true }), false},
+		"nothing writes":         {facts().with(silent(ownership.AwayAfter)), false},
+		"fenced":                 {facts("v").with(silent(ownership.AwayAfter)).with(fenced), false},
+		"too late":               {facts("v").with(silent(ownership.SelfFenceAfter)), false},
+		"there is no other node": {facts("v").with(silent(time.Minute)).with(func(f *Facts) { f.Sets = [][]string{{"n1"}} }), false},
+	} {
+		if d := Decide(tc.f); d.Ask != tc.ask {
+			t.Errorf("%s: the guard asks its peers: %t", name, d.Ask)
+		}
 	}
 }

@@ -54,14 +54,18 @@ type Facts struct {
 	// Cleared is when the agent last said that it has closed every epoch. From then on the node
 	// has promised nothing, and the contract's time counts anew.
 	Cleared time.Duration
+	// Exempted is when those peers were asked whose answers last showed that the API is away: see
+	// ownership.APIIsAway. Alike is how many nodes were without it, this one included.
+	Exempted time.Duration
+	Alike    int
+	// Asking: answers of peers are still awaited.
+	Asking bool
 	// Tried is when the last attempt to renew was sent, zero if there was none.
 	Tried time.Duration
 	// Renewing: the answer to an attempt is still awaited.
 	Renewing bool
-	// Nodes is how many storage nodes the set has that the lease names, and Peers the answers of
-	// other nodes of the set now.
-	Nodes int
-	Peers []ownership.PeerContact
+	// Sets are those over which this node counts its majority: see ownership.Contact.
+	Sets [][]string
 	// Fenced: the agent has not said yet that it has closed every epoch. FencedAt is since when.
 	Fenced   bool
 	FencedAt time.Duration
@@ -78,5 +82,14 @@ type Facts struct {
 
 // Contact is ownership's view of these facts.
 func (f *Facts) Contact() *ownership.Contact {
-	return &ownership.Contact{SinceRenewal: f.Now - max(f.Renewed, f.Cleared), Nodes: f.Nodes, Peers: f.Peers}
+	return &ownership.Contact{SinceRenewal: f.Now - max(f.Renewed, f.Cleared, f.Exempted), Sets: f.Sets}
+}
+
+// unsafe is for how long nothing has shown that this node may write.
+func (f *Facts) unsafe() time.Duration {
+	c := f.Contact()
+	if _, away := ownership.APIIsAway(c); away { // without a peer's word: a cluster of one node
+		return 0
+	}
+	return c.SinceRenewal
 }

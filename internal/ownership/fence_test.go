@@ -179,16 +179,27 @@ func TestASetOfNodesIsNamedAfterItsMembers(t *testing.T) {
 }
 
 func TestANodeStopsItsWriters(t *testing.T) {
-	long, short := SelfFenceAfter, time.Second
+	long, away, short := SelfFenceAfter, AwayAfter, AwayAfter-time.Second
+	three, four, five := []string{"a", "b", "c"}, []string{"a", "b", "c", "d"}, []string{"a", "b", "c", "d", "e"}
+	sets := func(sets ...[]string) [][]string { return sets }
+	peers := func(b, c time.Duration) []PeerContact { return []PeerContact{{"b", b}, {"c", c}} }
 	tests := map[string]struct {
 		contact Contact
 		want    bool
 	}{
-		"keeps the writers while the node renews the lease":         {Contact{SinceRenewal: short, Nodes: 3}, false},
-		"stops the writers when no peer answers":                    {Contact{SinceRenewal: long, Nodes: 3}, true},
-		"stops the writers when a peer still reaches the API":       {Contact{SinceRenewal: long, Nodes: 3, Peers: []PeerContact{{long}, {short}}}, true},
-		"keeps the writers when a majority lost the API alike":      {Contact{SinceRenewal: long, Nodes: 3, Peers: []PeerContact{{long}}}, false},
-		"stops the writers when only a minority lost the API alike": {Contact{SinceRenewal: long, Nodes: 5, Peers: []PeerContact{{long}}}, true},
+		"keeps the writers while the node renews the lease":         {Contact{SinceRenewal: long - 1, Sets: sets(three)}, false},
+		"stops the writers when it knows no set of nodes":           {Contact{SinceRenewal: long}, true},
+		"stops the writers when no peer answers":                    {Contact{SinceRenewal: long, Sets: sets(three)}, true},
+		"keeps the writers in a cluster of one node":                {Contact{SinceRenewal: long, Sets: sets([]string{"a"})}, false},
+		"stops the writers when the peers still reach the API":      {Contact{SinceRenewal: long, Sets: sets(three), Peers: peers(short, short)}, true},
+		"keeps the writers when a majority lost the API alike":      {Contact{SinceRenewal: long, Sets: sets(three), Peers: peers(short, away)}, false},
+		"stops the writers when only a minority lost the API alike": {Contact{SinceRenewal: long, Sets: sets(five), Peers: peers(away, short)}, true},
+		"takes a half for no majority":                              {Contact{SinceRenewal: long, Sets: sets(four), Peers: peers(away, short)}, true},
+		"counts only the peers in the set":                          {Contact{SinceRenewal: long, Sets: sets([]string{"a", "d", "e"}), Peers: peers(away, away)}, true},
+		"counts a peer once": {Contact{SinceRenewal: long, Sets: sets(four),
+			Peers: []PeerContact{{"b", away}, {"b", away}}}, true},
+		"stops the writers when a set that was sent since has no such majority":   {Contact{SinceRenewal: long, Sets: sets(three, five), Peers: peers(away, short)}, true},
+		"keeps the writers when each set that was sent since has such a majority": {Contact{SinceRenewal: long, Sets: sets(three, five), Peers: peers(away, away)}, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

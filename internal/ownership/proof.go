@@ -94,6 +94,12 @@ const (
 	SelfFenceMargin = 10 * time.Second
 )
 
+// AwayAfter is for how long a node must have had no answer to a renewal to exempt a peer, and not to
+// count as steady. It is the same time for both, so that no node does both. It is less than
+// SelfFenceAfter, because nodes do not renew at the same moments: when the API goes away, a peer may
+// have had its last answer RenewOpen and a second (package guard) later than this node.
+const AwayAfter = 14 * time.Second
+
 // Members names a set of storage nodes. A node writes into its lease the set over which it counts
 // its majority, with each renewal, and counts over that set until the next renewal. Two majorities
 // of one set share a member. Majorities of different sets need not: if Nodes are deleted during a
@@ -116,14 +122,18 @@ type Contact struct {
 	// SinceRenewal is the time since the own lease was last renewed, by the
 	// node's boot-time clock, which runs on while the machine is paused.
 	SinceRenewal time.Duration
-	// Nodes is how many storage nodes the set has that the own lease names, this one
-	// included; Peers are those of them that answer now.
-	Nodes int
+	// Sets are those over which the node counts its majority. Each has the names of storage nodes,
+	// and this node's. The first is the set that the last renewal with an answer names. The others
+	// were named by renewals since then: the API server may have stored any of them.
+	Sets [][]string
+	// Peers are the other nodes that answer now.
 	Peers []PeerContact
 }
 
 // PeerContact is a peer's own answer.
 type PeerContact struct {
+	Node string
+	// SinceRenewal is for how long the peer has had no answer to a renewal.
 	SinceRenewal time.Duration
 }
 
@@ -132,23 +142,37 @@ type PeerContact struct {
 // or not, so that a mount that hangs cannot succeed after its time. The node asks
 // it before every renewal, too: a machine that slept through its time must stop
 // before it renews, because it may have been fenced meanwhile. A node is exempt
-// only while a majority of the storage nodes, itself included, have all been
-// without the API for the whole time: then the API is away, not the node.
+// only while a majority of the storage nodes, itself included, are without the API:
+// then the API is away, not the node.
 func MustStop(c *Contact) (bool, Why) {
 	if c.SinceRenewal < SelfFenceAfter {
 		return false, Why{Reason: LeaseHeld}
 	}
-	alike := 1
-	for _, p := range c.Peers {
-		if p.SinceRenewal < SelfFenceAfter {
-			return true, Why{Reason: CutOff}
-		}
-		alike++
-	}
-	if 2*alike > c.Nodes {
+	if alike, away := APIIsAway(c); away {
 		return false, Why{Reason: APIAway, Count: alike}
 	}
 	return true, Why{Reason: CutOff}
+}
+
+// APIIsAway tells whether a majority of each set, the node itself included, is without the API.
+// alike is the least number of such nodes that a set has. While that is so, no controller can have
+// a majority that has been steady since, so the node is as safe as if it had renewed now.
+func APIIsAway(c *Contact) (alike int, away bool) {
+	for i, set := range c.Sets {
+		n := 1
+		for _, name := range set {
+			if slices.ContainsFunc(c.Peers, func(p PeerContact) bool { return p.Node == name && p.SinceRenewal >= AwayAfter }) {
+				n++
+			}
+		}
+		if 2*n <= len(set) {
+			return n, false
+		}
+		if i == 0 || n < alike {
+			alike = n
+		}
+	}
+	return alike, len(c.Sets) > 0
 }
 
 // Leases is the controller's observation of the storage nodes' leases.
@@ -167,7 +191,7 @@ type Leases struct {
 	// Named is the set that the lapsed lease names, and Counted the set of the suspect and the
 	// present storage nodes. Nodes is how many Counted has, Steady how many of them renewed their
 	// lease throughout the last SelfFenceAfter and SelfFenceMargin, and said in each renewal that
-	// they had an answer to one within SelfFenceAfter. A renewal can be stored although its answer
+	// they had an answer to one within AwayAfter. A renewal can be stored although its answer
 	// is lost: such a node believes that the API is away, and exempts the suspect. A node that was
 	// silent before that time may have exempted the suspect then. The suspect has stopped since,
 	// when its exemption ended.

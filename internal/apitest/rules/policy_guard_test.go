@@ -23,7 +23,7 @@ func TestAGuardWritesTheLeaseOfItsOwnNodeAlone(t *testing.T) {
 	own := env.Guard(t, "n1")
 	l := &guardlease.Lease{Client: own, Node: "n1", Namespace: apitest.Namespace, Boot: "boot", Now: time.Now}
 	for range 2 {
-		if _, err := l.Renew(t.Context(), func() guard.Renewal { return guard.Renewal{Watchdog: true} }); err != nil {
+		if err := l.Renew(t.Context(), func([]string) (guard.Renewal, error) { return guard.Renewal{Watchdog: true}, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,7 +16,7 @@ func TestWhatIsOpenOutlivesTheGuardButNotABoot(t *testing.T) {
 		t.Fatalf("before anything was kept: %+v, %v", s, err)
 	}
 	for _, volume := range []string{"a", "b"} {
-		want := State{Boot: "boot", Renewed: 5, Nodes: 3, Open: []guard.Epoch{epoch(volume, 1)}, Agent: "/agent"}
+		want := State{Boot: "boot", Renewed: 5, Sets: [][]string{{"n1", "n2", "n3"}}, Open: []guard.Epoch{epoch(volume, 1)}, Agent: "/agent"}
 		if err := f.Save(want); err != nil {
 			t.Fatal(err)
 		}

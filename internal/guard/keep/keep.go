@@ -18,8 +18,6 @@ import (
 const (
 	// tick is how often the guard decides.
 	tick = time.Second
-	// renewal is how long one attempt to renew may take: less than the time between two.
-	renewal = 4 * time.Second
 	// proven is how long the proof that nothing holds a volume lasts: a container that begins
 	// anew may hold it again. A proof that takes longer than stale to renew is none.
 	proven = 2 * time.Second
@@ -28,9 +26,15 @@ const (
 
 // Lease is the node's lease on the API server.
 type Lease interface {
-	// Renew renews it once, and returns how many storage nodes the lease names. It asks for what the
-	// renewal says when it knows the version that it replaces.
-	Renew(ctx context.Context, says func() guard.Renewal) (nodes int, err error)
+	// Renew renews it once. It asks for what the renewal says when it knows the version that it
+	// replaces and the storage nodes that it will name, and sends nothing after an error.
+	Renew(ctx context.Context, says func(members []string) (guard.Renewal, error)) error
+}
+
+// Peers are the guards of other nodes.
+type Peers interface {
+	// Contacts returns the answers of those that answer in time.
+	Contacts(ctx context.Context, nodes []string) []ownership.PeerContact
 }
 
 // Writers is what holds volumes on this machine. Its calls may take for ever.
@@ -45,11 +49,14 @@ type Writers interface {
 
 // Watchdog resets the machine when it is not fed.
 type Watchdog interface {
-	Arm(after time.Duration) error
+	// Arm begins with the shorter of two times within which the device must be able to reset.
+	Arm(long, short time.Duration) error
 	Armed() bool
 	Promises() bool
 	Stoppable() bool
-	Feed() error
+	// Feed puts the reset off, for this long. Shorten feeds only if the device would reset later.
+	Feed(within time.Duration) error
+	Shorten(within time.Duration) error
 	Disarm() error
 }
 
@@ -67,7 +74,12 @@ type State struct {
 	FencedAt time.Duration `json:"fencedAt"`
 	Cleared  time.Duration `json:"cleared"`
 	Renewed  time.Duration `json:"renewed"`
-	Nodes    int           `json:"nodes"`
+	// Exempted is when those peers were asked that last were without the API, too. Alike counts them.
+	Exempted time.Duration `json:"exempted"`
+	Alike    int           `json:"alike"`
+	// Sets are those over which the node counts its majority. One is kept before a renewal that
+	// names it is sent.
+	Sets [][]string `json:"sets"`
 	// Open are the epochs that the agent has opened, in order of volume.
 	Open []guard.Epoch `json:"open"`
 	// Agent is the control group of the agent's container.
@@ -80,8 +92,12 @@ type Config struct {
 	// sleeps.
 	Boot string
 	Now  func() time.Duration
+	// Node is the name of this node.
+	Node string
 
-	Lease    Lease
+	Lease Lease
+	// Peers are asked when the API server does not answer; nil asks no node.
+	Peers    Peers
 	Writers  Writers
 	Watchdog Watchdog
 	Store    Store
@@ -100,7 +116,7 @@ type Keeper struct {
 	// that there is a watchdog.
 	tried              time.Duration
 	renewing, promised bool
-	ending             bool
+	asking, ending     bool
 	proofs             map[string]*proof
 	last               guard.Decision
 }
@@ -128,7 +144,7 @@ func New(c Config) (*Keeper, error) {
 	k.state = state
 	// Opening the watchdog feeds it. A guard that comes too late leaves the machine to it.
 	if must, _ := ownership.MustStop(k.facts().Contact()); len(state.Open) > 0 && !must {
-		if err := c.Watchdog.Arm(guard.WatchdogAfter); err != nil {
+		if err := c.Watchdog.Arm(guard.WatchdogAfter, guard.WatchdogSoon); err != nil {
 			c.Log.Error(err, "the watchdog does not reset this machine if the guard dies, so no other node can rely on that")
 		}
 	}
@@ -180,24 +196,33 @@ func (k *Keeper) step(ctx context.Context) guard.Verb {
 	if k.state.Fenced {
 		k.prove(f.Now)
 	}
-	var err error
-	if d.Feed && k.c.Now()-f.Now < tick { // else what was decided is old: decide anew
-		err = k.c.Watchdog.Feed()
+	if d.Ask && k.c.Peers != nil {
+		k.ask(ctx, f)
+	}
+	if err := k.feed(f, d); err != nil {
+		k.c.Log.Error(err, "the watchdog may reset this machine")
+	}
+	return d.Verb
+}
+
+func (k *Keeper) feed(f *guard.Facts, d guard.Decision) (err error) {
+	switch {
+	case d.Feed && k.c.Now()-f.Now < guard.Fresh: // else what was decided is old: decide anew
+		err = k.c.Watchdog.Feed(d.Within)
+	case f.Armed:
+		err = k.c.Watchdog.Shorten(d.Within)
 	}
 	if d.Disarm {
 		err = errors.Join(err, k.c.Watchdog.Disarm())
 	}
-	if err != nil {
-		k.c.Log.Error(err, "the watchdog may reset this machine")
-	}
-	return d.Verb
+	return err
 }
 
 func (k *Keeper) facts() *guard.Facts {
 	s := &k.state
 	f := &guard.Facts{
 		Now: k.c.Now(), Renewed: s.Renewed, Cleared: s.Cleared, Tried: k.tried, Renewing: k.renewing,
-		Nodes: s.Nodes, Fenced: s.Fenced, FencedAt: s.FencedAt, Open: slices.Clone(s.Open),
+		Exempted: s.Exempted, Alike: s.Alike, Asking: k.asking, Sets: s.Sets, Fenced: s.Fenced, FencedAt: s.FencedAt, Open: slices.Clone(s.Open),
 		Armed: k.c.Watchdog.Armed(), Stoppable: k.c.Watchdog.Stoppable(), Ending: k.ending,
 	}
 	for _, e := range s.Open {
@@ -260,38 +285,6 @@ func (k *Keeper) prove(now time.Duration) {
 			k.poke()
 		}()
 	}
-}
-
-// renew begins an attempt. Only the time when it was sent counts: the server may take it at any
-// time after that.
-func (k *Keeper) renew(ctx context.Context, now time.Duration) {
-	k.tried, k.renewing = now, true
-	promises := k.c.Watchdog.Promises()
-	k.promised = k.promised || promises
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, renewal)
-		defer cancel()
-		nodes, err := k.c.Lease.Renew(ctx, func() guard.Renewal { return k.says(promises) })
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.renewing = false
-		if err != nil {
-			k.c.Log.Error(err, "renewing the node's lease failed")
-			return
-		}
-		k.state.Renewed, k.state.Nodes, k.promised = now, nodes, promises
-		if err := k.c.Store.Save(k.state); err != nil {
-			k.c.Log.Error(err, "a guard that follows this one does not know of this renewal")
-		}
-		k.poke()
-	}()
-}
-
-func (k *Keeper) says(watchdog bool) guard.Renewal {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	f := k.facts()
-	return guard.Renewal{Sent: f.Now, Silent: f.Now - f.Renewed, Watchdog: watchdog}
 }
 
 // RefusedError is an answer to the agent.

@@ -7,9 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/utils/clock"
-
 	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/ownership"
 )
@@ -28,7 +25,7 @@ func TestNoWriterOutlivesItsTimeUnlessTheMachineIsReset(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				w.begin(ctx)
-				for range 60 {
+				for range 100 {
 					w.event(ctx)
 				}
 				w.die()
@@ -48,11 +45,13 @@ func (w *world) event(ctx context.Context) {
 	volumes := []string{"a", "b"}
 	e := epoch(volumes[w.dice.IntN(2)], 1)
 	resets := w.resets
-	switch w.dice.IntN(13) {
+	switch w.dice.IntN(20) {
 	case 0:
 		w.set(func() { w.away = true })
 	case 1, 2:
-		w.set(func() { w.away = false })
+		w.set(func() { w.away, w.down = false, false })
+	case 16:
+		w.set(func() { w.down = true })
 	case 3:
 		w.set(func() { w.slow = time.Duration(w.dice.IntN(5000)) * time.Millisecond })
 	case 4:
@@ -68,6 +67,14 @@ func (w *world) event(ctx context.Context) {
 		w.set(func() { w.covered = !w.covered })
 	case 12:
 		w.set(func() { w.deaf = !w.deaf })
+	case 13:
+		w.set(func() { p := w.anyPeer(); p.cut = !p.cut })
+	case 14:
+		w.set(func() { p := w.anyPeer(); p.mute, p.slow = !p.mute, time.Duration(w.dice.IntN(2000))*time.Millisecond })
+	case 15: // storage nodes come and go
+		w.set(func() {
+			w.nodes = [][]string{{"n0"}, {"n0", "n1"}, {"n0", "n1", "n2"}, {"n0", "n1", "n2"}}[w.dice.IntN(4)]
+		})
 	case 8, 9:
 		_ = w.closes(e)
 	default: // the agent opens, and gives its word when it has closed all
@@ -87,6 +94,8 @@ func (w *world) event(ctx context.Context) {
 		w.begin(ctx)
 	}
 }
+
+func (w *world) anyPeer() *peer { return &w.peers[w.dice.IntN(len(w.peers))] }
 
 func (w *world) set(change func()) { w.mu.Lock(); defer w.mu.Unlock(); change() }
 
@@ -129,8 +138,8 @@ func TestAGuardKeepsItsPromiseForAnHourWithoutAnAgent(t *testing.T) {
 		if !w.writers["v"] || w.resets > 0 {
 			t.Error("the pod was disturbed")
 		}
-		if renewed := w.renewals - before; renewed < 700 || renewed > 725 {
-			t.Errorf("renewed %d times in an hour with an epoch open, every five seconds are 720", renewed)
+		if renewed := w.renewals - before; renewed < 880 || renewed > 905 {
+			t.Errorf("renewed %d times in an hour with an epoch open, every four seconds are 900", renewed)
 		}
 	})
 }
@@ -138,6 +147,7 @@ func TestAGuardKeepsItsPromiseForAnHourWithoutAnAgent(t *testing.T) {
 func TestAGuardThatIsReplacedInTimeDisturbsNoPod(t *testing.T) {
 	plays(t, func(w *world, ctx context.Context) {
 		w.ready(ctx)
+		w.watch(2 * time.Second)
 		w.die()
 		w.watch(8 * time.Second)
 		w.begin(ctx)
@@ -299,24 +309,19 @@ func TestAnEpochIsNotClosedWhileSomethingHoldsTheVolume(t *testing.T) {
 
 func TestAGuardThatIsAskedToEndGoesOnUntilNothingIsOpen(t *testing.T) {
 	plays(t, func(w *world, ctx context.Context) {
+		w.asks = make(chan struct{})
 		e := w.ready(ctx)
-		w.die()
-		w.begin(ctx)
-		w.die()
-		asked, ended := make(chan struct{}), make(chan struct{})
-		k := w.guard
-		go func() { _ = k.Run(ctx, asked); close(ended) }()
-		close(asked)
+		close(w.asks)
 		w.watch(time.Minute)
 		select {
-		case <-ended:
+		case <-w.done:
 			t.Fatal("it ended while a pod writes")
 		default:
 		}
 		if err := w.closes(e); err != nil {
 			t.Fatal(err)
 		}
-		<-ended
+		<-w.done
 		if w.armed || w.resets > 0 {
 			t.Error("the watchdog was left to reset the machine")
 		}
@@ -356,7 +361,7 @@ func TestTheWatchdogIsNotFedByADecisionThatIsOld(t *testing.T) {
 	w := newWorld(t, 1)
 	w.kept = State{Boot: "boot", Renewed: w.now(), Open: []guard.Epoch{epoch("v", 1)}}
 	calls := time.Duration(0)
-	k, err := New(Config{Boot: "boot", Now: w.now, Lease: w, Writers: w, Watchdog: (*dog)(w), Store: w, Clock: clock.RealClock{}, Log: logr.Discard()})
+	k, err := New(w.config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,4 +373,97 @@ func TestTheWatchdogIsNotFedByADecisionThatIsOld(t *testing.T) {
 			t.Errorf("fed: %t, when the process stalled for %v between the decision and that", w.fed != 0, stall)
 		}
 	}
+}
+
+// diesHanging plays a node that is cut off from the API server, whose writers do not end, and whose guard
+// stalls and dies some time after its last renewal.
+func diesHanging(w *world, ctx context.Context, stalls, dies time.Duration) {
+	w.ready(ctx)
+	w.watch(guard.RenewOpen)
+	w.set(func() { w.away, w.hang = true, true })
+	for w.now()-w.sent < stalls {
+		w.watch(sampled)
+	}
+	w.ended.Store(true)
+	w.cancel() // it does nothing, and has the watchdog open
+	for w.now()-w.sent < dies {
+		w.watch(sampled)
+	}
+	w.die()
+	w.watch(time.Minute) // controllers have a proof from 30 s on
+	if w.resets != 1 {
+		w.t.Errorf("stalled after %v and dead after %v, the machine was reset %d times", stalls, dies, w.resets)
+	}
+}
+
+func TestTheMachineIsResetInTimeWheneverItsGuardStallsAndDies(t *testing.T) {
+	for stalls := time.Duration(0); stalls < 31*time.Second; stalls += 1100 * time.Millisecond {
+		for dies := stalls; dies < 31*time.Second; dies += 1700 * time.Millisecond {
+			plays(t, func(w *world, ctx context.Context) { diesHanging(w, ctx, stalls, dies) })
+		}
+	}
+}
+
+func TestAnAPIThatIsAwayForAllStopsNoWriterWhenItGoesAndWhenItReturns(t *testing.T) {
+	for seed := range uint64(100) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, seed)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			for i := range w.peers { // they renew at moments of their own
+				w.peers[i].tried -= time.Duration(w.dice.Int64N(int64(guard.RenewIdle)))
+			}
+			w.ready(ctx)
+			for range 3 {
+				w.watch(time.Duration(w.dice.IntN(30_000)) * time.Millisecond)
+				w.set(func() { w.down = true })
+				w.watch(time.Duration(w.dice.IntN(10*60_000)) * time.Millisecond)
+				w.set(func() { w.down = false })
+			}
+			w.watch(time.Minute)
+			if !w.writers["v"] || w.resets > 0 || w.guard.Status().Fenced {
+				t.Errorf("world %d: the pod was disturbed", seed)
+			}
+			if w.asked == 0 {
+				t.Errorf("world %d: no peer was asked", seed)
+			}
+			w.die()
+			time.Sleep(time.Minute) //nolint:forbidigo // virtual time, for what it had begun
+		})
+	}
+}
+
+func TestWritersStopWhenTooFewPeersSayThatTheAPIIsAway(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"they do not answer": func(w *world) { w.peers[0].mute, w.peers[1].mute = true, true },
+		"they answer late":   func(w *world) { w.peers[0].slow, w.peers[1].slow = 2*time.Second, time.Minute },
+		"they renew":         func(w *world) { w.away, w.down = true, false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			plays(t, func(w *world, ctx context.Context) {
+				w.ready(ctx)
+				w.set(func() { w.down = true; change(w) })
+				w.watch(27 * time.Second)
+				if w.writers["v"] || w.resets > 0 {
+					t.Errorf("it writes: %v; %d resets", w.writers["v"], w.resets)
+				}
+			})
+		})
+	}
+}
+
+// TestARenewalWithoutAnAnswerCountsWithItsNodes: the node was alone, two nodes came, and the renewal that
+// names them was stored and not answered.
+func TestARenewalWithoutAnAnswerCountsWithItsNodes(t *testing.T) {
+	plays(t, func(w *world, ctx context.Context) {
+		w.set(func() { w.nodes = []string{"n0"} })
+		w.ready(ctx)
+		w.set(func() { w.nodes, w.deaf = []string{"n0", "n1", "n2"}, true })
+		w.watch(guard.RenewOpen + tick)
+		w.set(func() { w.away = true })
+		w.watch(time.Minute)
+		if w.writers["v"] {
+			t.Error("the writer runs on by the majority of a set that is not the lease's")
+		}
+	})
 }

@@ -29,7 +29,7 @@ func (k *Keeper) Open(e guard.Epoch, agent string) (warning string, err error) {
 	if refusal, reason := guard.Admit(f, e); refusal != "" {
 		return "", &RefusedError{Reason: reason, Message: refusal}
 	}
-	if err := k.c.Watchdog.Arm(guard.WatchdogAfter); err != nil {
+	if err := k.c.Watchdog.Arm(guard.WatchdogAfter, guard.WatchdogSoon); err != nil {
 		warning = fmt.Sprintf("the guard's own death is not covered, so no other node takes the volume over without a power record or a taint: %v", err)
 		k.c.Log.Error(err, "an epoch begins without a watchdog", "volume", e.Volume)
 	}

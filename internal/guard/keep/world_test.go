@@ -14,7 +14,6 @@ import (
 
 	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/lineage"
-	"berth.dev/berth/internal/ownership"
 )
 
 // world is one machine, its API server and its watchdog, on the virtual clock of synctest.
@@ -26,8 +25,9 @@ type world struct {
 	start time.Time
 	// slept is how long the machine has slept: the boot clock counts it, timers do not.
 	slept time.Duration
-	// away: the API server does not answer. slow: it answers after a while. hang: stopping never ends.
-	away, hang bool
+	// away: the API server does not answer this node; down: it answers no node. slow: it answers after a
+	// while. hang: stopping never ends.
+	away, down, hang bool
 	// deaf: the API server stores renewals, and the answers are lost.
 	deaf bool
 	slow time.Duration
@@ -36,27 +36,40 @@ type world struct {
 	// covered: the machine has a watchdog, which sleepless counts while the machine sleeps.
 	covered, sleepless bool
 	armed              bool
-	// opened: the guard that runs has the watchdog open.
+	// opened: the guard that runs has the watchdog open. within is how long after fed it resets.
 	opened bool
 	fed    time.Duration
+	within time.Duration
 	resets int
+	// woke is when the machine last woke.
+	woke  time.Duration
+	peers [2]peer
 
 	writers map[string]bool // what writes, in truth
 	sent    time.Duration   // when the last renewal that was stored was sent
 	heard   time.Duration   // when the last one that was answered was sent
 	said    bool            // what the lease says of the watchdog
-	kept    State
-	guard   *Keeper
-	die     func()
-	ended   *atomic.Bool // the guard that runs now
-	// late is when a writer was first seen to write after its time, moved by later sleep.
-	late time.Duration
+	named   []string        // the storage nodes that the lease names
+	// nodes are the storage nodes that the API server lists.
+	nodes  []string
+	kept   State
+	guard  *Keeper
+	die    func()
+	cancel context.CancelFunc
+	// asks asks the guard to end, and done is closed when it has.
+	asks, done chan struct{}
+	ended      *atomic.Bool // the guard that runs now
 	// counts for the end of a test.
-	renewals, stopped, granted int
+	renewals, stopped, granted, asked int
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	return &world{t: t, dice: rand.New(rand.NewPCG(seed, 1)), start: time.Now(), covered: true, writers: map[string]bool{}, sent: -1, heard: time.Hour}
+	w := &world{t: t, ended: &atomic.Bool{}, dice: rand.New(rand.NewPCG(seed, 1)), start: time.Now(), covered: true, writers: map[string]bool{}, heard: time.Hour}
+	w.nodes = []string{"n0", "n1", "n2"}
+	for i := range w.peers {
+		w.peers[i] = peer{heard: w.clock(), tried: w.clock(), steady: w.clock()}
+	}
+	return w
 }
 
 func (w *world) now() time.Duration {
@@ -70,46 +83,65 @@ func (w *world) clock() time.Duration { return time.Hour + time.Since(w.start) +
 
 func (w *world) begin(ctx context.Context) {
 	w.t.Helper()
-	w.set(func() { w.opened = false })
-	k, err := New(Config{
-		Boot: "boot", Now: w.now, Lease: w, Writers: w, Watchdog: (*dog)(w), Store: w, Clock: clock.RealClock{}, Log: logr.Discard(),
-	})
+	k, err := New(w.config())
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, die := context.WithCancel(ctx)
 	ended := &atomic.Bool{}
-	w.set(func() { w.guard, w.ended = k, ended })
-	w.die = func() { ended.Store(true); die() }
-	go func() { _ = k.Run(ctx, nil) }()
+	w.set(func() { w.guard, w.ended, w.cancel = k, ended, die })
+	w.die = func() {
+		ended.Store(true)
+		die()
+		w.set(func() {
+			if w.opened { // the kernel feeds a watchdog whose process dies
+				w.fed, w.opened = w.clock(), false
+			}
+		})
+	}
+	done := make(chan struct{})
+	w.done = done
+	go func() { _ = k.Run(ctx, w.asks); close(done) }()
+}
+
+func (w *world) config() Config {
+	return Config{
+		Boot: "boot", Now: w.now, Node: "n0", Lease: w, Peers: w, Writers: w, Watchdog: (*dog)(w), Store: w, Clock: clock.RealClock{}, Log: logr.Discard(),
+	}
 }
 
 // Renew is the API server's side.
-func (w *world) Renew(ctx context.Context, says func() guard.Renewal) (int, error) {
-	renewal := says()
+func (w *world) Renew(ctx context.Context, says func([]string) (guard.Renewal, error)) error {
 	w.mu.Lock()
-	sent, away, slow := w.clock(), w.away, w.slow
+	nodes := w.nodes
+	w.mu.Unlock()
+	renewal, err := says(nodes)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	sent, away, slow := w.clock(), w.away || w.down, w.slow
 	w.mu.Unlock()
 	select {
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return ctx.Err()
 	case <-time.After(slow):
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if away || w.away {
-		return 0, errors.New("the API server does not answer")
+	if away || w.away || w.down {
+		return errors.New("the API server does not answer")
 	}
 	if known := sent - w.heard; renewal.Silent < known {
 		w.t.Errorf("a renewal says that the node was silent for %v, and it was for %v", renewal.Silent, known)
 	}
-	w.sent, w.said = sent, renewal.Watchdog
+	w.sent, w.said, w.named = sent, renewal.Watchdog, nodes
 	w.renewals++
 	if w.deaf {
-		return 0, errors.New("the answer is lost")
+		return errors.New("the answer is lost")
 	}
 	w.heard = sent
-	return 3, nil
+	return nil
 }
 
 func (w *world) Stop(h guard.Holding) error {
@@ -150,31 +182,41 @@ func (w *world) Save(s State) error   { w.mu.Lock(); defer w.mu.Unlock(); w.kept
 // dog is the world as a watchdog.
 type dog world
 
-func (d *dog) Arm(time.Duration) error {
-	w := (*world)(d)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.covered {
+func (d *dog) Arm(_, short time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.opened {
+		return nil
+	}
+	if !d.covered {
 		return errors.New("no watchdog")
 	}
-	w.opened = true
-	if !w.armed {
-		w.armed, w.fed = true, w.clock()
-	}
+	d.opened, d.armed, d.fed, d.within = true, true, (*world)(d).clock(), short
 	return nil
 }
 func (d *dog) Armed() bool     { d.mu.Lock(); defer d.mu.Unlock(); return d.armed && d.opened }
 func (d *dog) Promises() bool  { return d.Armed() }
 func (d *dog) Stoppable() bool { return true }
-func (d *dog) Disarm() error   { d.mu.Lock(); defer d.mu.Unlock(); d.armed = false; return nil }
-func (d *dog) Feed() error {
-	w := (*world)(d)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.lateFor() > 2*tick && w.writing() {
-		w.t.Errorf("the watchdog is fed %v after the last renewal, while something writes", w.clock()-w.sent)
+func (d *dog) Disarm() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.armed, d.opened = false, false
+	return nil
+}
+func (d *dog) Feed(within time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.ended.Load() { // a process that is dead feeds nothing
+		d.fed, d.within = (*world)(d).clock(), within
 	}
-	w.fed = w.clock()
+	return nil
+}
+func (d *dog) Shorten(within time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if within < d.within && !d.ended.Load() {
+		d.fed, d.within = (*world)(d).clock(), within
+	}
 	return nil
 }
 
@@ -187,19 +229,13 @@ func (w *world) writing() bool {
 	return false
 }
 
-// lateFor is how long the machine has been awake since its time ran out.
-func (w *world) lateFor() time.Duration {
-	if w.late == 0 {
-		return 0
-	}
-	return w.clock() - w.late
-}
+// sampled is how often the world is looked at.
+const sampled = 200 * time.Millisecond
 
-// watch looks at the world for a while, five times a second. A writer may run after its time only as long
-// as the watchdog takes.
+// watch looks at the world for a while.
 func (w *world) watch(d time.Duration) {
-	for range int(d / (200 * time.Millisecond)) {
-		time.Sleep(200 * time.Millisecond) //nolint:forbidigo // virtual time
+	for range int(d / sampled) {
+		time.Sleep(sampled) //nolint:forbidigo // virtual time
 		w.look()
 	}
 }
@@ -208,40 +244,36 @@ func (w *world) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock()
-	if w.armed && now-w.fed >= guard.WatchdogAfter {
+	w.renewPeers(now)
+	if w.armed && now-w.fed >= w.within {
 		w.reset()
 	}
-	if now-w.sent < ownership.SelfFenceAfter || !w.writing() {
-		w.late = 0
-		return
-	}
-	if w.late == 0 {
-		w.late = now
-	}
-	if w.said && w.lateFor() > ownership.SelfFenceMargin+2*tick {
-		w.t.Errorf("something writes %v after the last renewal, and the machine was not reset", now-w.sent)
+	// A machine that wakes may write until it is reset, and no longer.
+	if w.proves(now) && w.writing() && now-w.woke > 2*guard.WatchdogSoon+tick+sampled {
+		w.t.Errorf("something writes %v after the last renewal, and controllers have a proof that nothing does", now-w.sent)
 	}
 }
 
 // reset is the end of all that ran. It is called with the lock.
 func (w *world) reset() {
 	w.resets++
-	w.armed, w.writers, w.kept = false, map[string]bool{}, State{}
-	w.die()
+	w.armed, w.opened, w.writers, w.kept = false, false, map[string]bool{}, State{}
+	w.ended.Store(true)
+	w.cancel()
 }
 
 // sleep lets the machine sleep.
 func (w *world) sleep(d time.Duration) {
 	w.mu.Lock()
-	if w.armed && w.sleepless && w.clock()+d-w.fed >= guard.WatchdogAfter {
+	if w.armed && w.sleepless && w.clock()+d-w.fed >= w.within {
 		w.reset()
 	}
-	w.slept += d
+	for end := w.slept + d; w.slept < end; w.slept += sampled { // the others do not sleep
+		w.renewPeers(w.clock())
+	}
+	w.woke = w.clock()
 	if !w.sleepless {
 		w.fed += d
-		if w.late != 0 {
-			w.late += d
-		}
 	}
 	w.mu.Unlock()
 }

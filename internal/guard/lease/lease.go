@@ -42,18 +42,22 @@ type Lease struct {
 	latest *coordinationv1.Lease
 }
 
-// Renew renews the lease once, and returns how many storage nodes the lease names. It asks for what the
-// renewal says when it knows the version that it replaces: who reads the lease relies on it that the
-// renewal was sent after that version was stored.
-func (l *Lease) Renew(ctx context.Context, says func() guard.Renewal) (nodes int, err error) {
+// Renew renews the lease once. It asks for what the renewal says when it knows the version that it
+// replaces: who reads the lease relies on it that the renewal was sent after that version was stored.
+// The guard learns then over which nodes it counts from now on.
+func (l *Lease) Renew(ctx context.Context, says func(members []string) (guard.Renewal, error)) error {
 	if err := l.survey(ctx); err != nil {
-		return 0, err
+		return err
 	}
 	if err := l.read(ctx); err != nil {
-		return 0, err
+		return err
+	}
+	renewal, err := says(l.seen)
+	if err != nil {
+		return err
 	}
 	next := l.latest.DeepCopy()
-	l.fill(next, says())
+	l.fill(next, renewal)
 	if next.ResourceVersion == "" {
 		err = l.Client.Create(ctx, next)
 	} else {
@@ -61,10 +65,10 @@ func (l *Lease) Renew(ctx context.Context, says func() guard.Renewal) (nodes int
 	}
 	if err != nil {
 		l.latest = nil // whatever became of it, the next attempt reads first
-		return 0, fmt.Errorf("writing the guard's lease: %w", err)
+		return fmt.Errorf("writing the guard's lease: %w", err)
 	}
 	l.latest = next
-	return len(l.seen), nil
+	return nil
 }
 
 // read makes latest the lease as it is. A lease that is not there is made.

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,7 +68,18 @@ func (c *cluster) lease() *Lease {
 	return &Lease{Client: c.client, Node: "n1", Namespace: "ns", Boot: "boot", Now: func() time.Time { return c.now }}
 }
 
-func says(r guard.Renewal) func() guard.Renewal { return func() guard.Renewal { return r } }
+// says is a guard that sends the renewal.
+func says(r guard.Renewal) func([]string) (guard.Renewal, error) {
+	return func([]string) (guard.Renewal, error) { return r, nil }
+}
+
+// names is a guard that writes down which nodes a renewal names.
+func names(into *[]string) func([]string) (guard.Renewal, error) {
+	return func(members []string) (guard.Renewal, error) {
+		*into = slices.Clone(members)
+		return guard.Renewal{}, nil
+	}
+}
 
 func (c *cluster) get() *coordinationv1.Lease {
 	c.t.Helper()
@@ -83,8 +95,8 @@ func TestALeaseNamesTheBootTheMembersTheSilenceAndTheWatchdog(t *testing.T) {
 	l := c.lease()
 	for _, watchdog := range []string{"false", "true"} {
 		c.now = c.now.Add(5 * time.Second)
-		if nodes, err := l.Renew(t.Context(), says(guard.Renewal{Sent: time.Hour, Silent: 7 * time.Second, Watchdog: watchdog == "true"})); err != nil || nodes != 3 {
-			t.Fatalf("%d nodes, %v", nodes, err)
+		if err := l.Renew(t.Context(), says(guard.Renewal{Sent: time.Hour, Silent: 7 * time.Second, Watchdog: watchdog == "true"})); err != nil {
+			t.Fatal(err)
 		}
 		o := c.get()
 		if o.Annotations[v1alpha1.BootAnnotation] != "boot" || o.Annotations[v1alpha1.WatchdogAnnotation] != watchdog ||
@@ -104,8 +116,9 @@ func TestALeaseNamesTheBootTheMembersTheSilenceAndTheWatchdog(t *testing.T) {
 func TestANodeCountsItselfAndSeesNodesComeAndGo(t *testing.T) {
 	c := newCluster(t)
 	l := c.lease()
-	if nodes, err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil || nodes != 1 {
-		t.Fatalf("%d nodes, %v", nodes, err)
+	var nodes []string
+	if err := l.Renew(t.Context(), names(&nodes)); err != nil || !slices.Equal(nodes, []string{"n1"}) {
+		t.Fatalf("it names %q, %v", nodes, err)
 	}
 	for _, o := range []client.Object{&v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}} {
 		if err := c.client.Create(t.Context(), o); err != nil {
@@ -116,8 +129,8 @@ func TestANodeCountsItselfAndSeesNodesComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.now = c.now.Add(surveyed)
-	if nodes, err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil || nodes != 2 {
-		t.Errorf("%d nodes, %v", nodes, err)
+	if err := l.Renew(t.Context(), names(&nodes)); err != nil || !slices.Equal(nodes, []string{"n1", "n2"}) {
+		t.Errorf("it names %q, %v", nodes, err)
 	}
 	if owners := c.get().OwnerReferences; len(owners) != 0 {
 		t.Errorf("the lease goes with a Node that is gone: %v", owners)
@@ -129,15 +142,15 @@ func TestARenewalThatFailedIsNoneAndTheNextOneReadsFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, "n1")
 			l := c.lease()
-			if _, err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil {
+			if err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil {
 				t.Fatal(err)
 			}
 			c.fails, c.lost = errors.New("time is up"), lost
-			if _, err := l.Renew(t.Context(), says(guard.Renewal{Watchdog: true})); !errors.Is(err, c.fails) {
+			if err := l.Renew(t.Context(), says(guard.Renewal{Watchdog: true})); !errors.Is(err, c.fails) {
 				t.Error(err)
 			}
 			c.fails = nil
-			if _, err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
+			if err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
 				t.Errorf("%v, %v", err, c.get().Annotations)
 			}
 		})
@@ -148,11 +161,11 @@ func TestARenewalThatArrivesLateChangesNothing(t *testing.T) {
 	c := newCluster(t, "n1")
 	first, second := c.lease(), c.lease()
 	for _, l := range []*Lease{first, second} {
-		if _, err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil {
+		if err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := first.Renew(t.Context(), says(guard.Renewal{Watchdog: true})); err == nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
+	if err := first.Renew(t.Context(), says(guard.Renewal{Watchdog: true})); err == nil || c.get().Annotations[v1alpha1.WatchdogAnnotation] != "false" {
 		t.Errorf("it was taken: %v, %v", err, c.get().Annotations)
 	}
 }
@@ -160,14 +173,26 @@ func TestARenewalThatArrivesLateChangesNothing(t *testing.T) {
 func TestARenewalIsSentAfterTheVersionThatItReplacesIsKnown(t *testing.T) {
 	c := newCluster(t, "n1")
 	asked := 0
-	_, err := c.lease().Renew(t.Context(), func() guard.Renewal {
+	err := c.lease().Renew(t.Context(), func([]string) (guard.Renewal, error) {
 		asked++
 		if !c.read {
 			t.Error("the time of a renewal is from before the lease was read")
 		}
-		return guard.Renewal{}
+		return guard.Renewal{}, nil
 	})
 	if err != nil || asked != 1 {
 		t.Errorf("asked %d times, %v", asked, err)
+	}
+}
+
+func TestNothingIsSentThatTheGuardCannotKeep(t *testing.T) {
+	c := newCluster(t, "n1")
+	full := errors.New("the disk is full")
+	if err := c.lease().Renew(t.Context(), func([]string) (guard.Renewal, error) { return guard.Renewal{}, full }); !errors.Is(err, full) {
+		t.Error(err)
+	}
+	o := &coordinationv1.Lease{}
+	if err := c.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "berth-guard-n1"}, o); err == nil {
+		t.Error("a lease is there")
 	}
 }

@@ -81,13 +81,13 @@ func TestANodeIsSteadyForAsLongAsItsOwnClockSays(t *testing.T) {
 		"a renewal that just knew of the one before in time": {
 			func(l *line) {
 				l.renews(0, seconds(35))
-				l.brings("n2", seconds(51), seconds(15.9))
+				l.brings("n2", seconds(51), seconds(9.9))
 				l.renews(seconds(55), seconds(60))
 			}, seconds(55)},
 		"a renewal after which the node may have been silent for too long": {
 			func(l *line) {
 				l.renews(0, seconds(35))
-				l.brings("n2", seconds(51), seconds(16))
+				l.brings("n2", seconds(51), seconds(10))
 				l.renews(seconds(55), seconds(60))
 			}, seconds(5)},
 		"a node that is silent now": {

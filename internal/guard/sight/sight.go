@@ -151,7 +151,7 @@ func (s *Sight) steady(name string, since int) time.Duration {
 	at := known[len(known)-1].sent
 	from := at
 	for _, r := range slices.Backward(known) {
-		if r.silent+answering >= ownership.SelfFenceAfter {
+		if r.silent+answering >= ownership.AwayAfter {
 			break
 		}
 		from = r.sent

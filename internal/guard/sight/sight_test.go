@@ -10,12 +10,13 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/ownership"
 )
 
 const (
 	tick  = 250 * time.Millisecond
-	every = 5 * time.Second // between two renewals
+	every = guard.RenewOpen // between two renewals
 )
 
 // machine is a node with its guard, in truth.
@@ -25,7 +26,11 @@ type machine struct {
 	version int           // that it last knew, 0 if it must read
 	heard   time.Duration // when the last renewal that was answered was sent
 	tried   time.Duration
-	writes  bool
+	// exempt is when the peers were last without the API, too.
+	exempt time.Duration
+	// sets are those over which it counts its majority.
+	sets   [][]string
+	writes bool
 	// late is since when the rules tell it to stop. It takes as long as it may.
 	late  time.Duration
 	calls []*call
@@ -39,6 +44,7 @@ type call struct {
 	sent, stores, answers time.Duration
 	base                  int
 	lease                 *coordinationv1.Lease
+	members               []string
 	stored, ended         bool
 }
 
@@ -49,13 +55,16 @@ type world struct {
 	rv      int
 	stored  map[string]*coordinationv1.Lease
 	nodes   []*machine
-	names   []string
+	names   []string      // all nodes
+	storage []string      // the storage nodes that exist
 	slow    time.Duration // the most that storing takes
 	watch   time.Duration // how late the watch is
 	pending []event
 	sight   *Sight
 	proofs  int
 	wrong   string
+	// mistaken: guards count only over the set of which they know that it is stored.
+	mistaken bool
 }
 
 type event struct {
@@ -74,6 +83,10 @@ func newWorld(seed uint64) *world {
 			m.peers[name] = true
 		}
 	}
+	w.storage = w.names
+	for _, m := range w.nodes {
+		m.sets = [][]string{w.names}
+	}
 	w.nodes[0].writes = true
 	w.sight = New(nil, w.clock())
 	return w
@@ -90,7 +103,7 @@ func (w *world) upTo(d time.Duration) time.Duration {
 // weather changes what is cut, lost and slow.
 func (w *world) weather() {
 	m := w.nodes[w.dice.IntN(len(w.nodes))]
-	switch w.dice.IntN(7) {
+	switch w.dice.IntN(9) {
 	case 0:
 		w.nodes[0].cut = true
 	case 1:
@@ -106,6 +119,10 @@ func (w *world) weather() {
 	case 6:
 		other := w.names[w.dice.IntN(len(w.names))]
 		m.peers[other] = !m.peers[other]
+	case 7: // storage nodes come and go
+		w.storage = w.names[:1+w.dice.IntN(len(w.names))]
+	case 8:
+		w.storage = w.names
 	}
 }
 
@@ -125,7 +142,7 @@ func (w *world) step() {
 	if o := w.stored[suspect.name]; o != nil {
 		version = o.ResourceVersion
 	}
-	if _, proved := ownership.ContractProves(w.sight.Of(suspect.name, version, w.names, false, w.clock())); proved {
+	if _, proved := ownership.ContractProves(w.sight.Of(suspect.name, version, w.storage, false, w.clock())); proved {
 		w.proofs++
 		if suspect.writes && w.wrong == "" {
 			w.wrong = fmt.Sprintf("%v after its last answer %s is called fenced and writes", w.now-suspect.heard, suspect.name)
@@ -155,7 +172,7 @@ func (w *world) store(m *machine) {
 		version, _ := strconv.Atoi(c.lease.ResourceVersion)
 		switch {
 		case c.stored && version > 0 && c.answers <= w.now && w.now-c.sent < answering && !m.deaf && !m.cut:
-			c.ended, m.heard, m.version = true, c.sent, version
+			c.ended, m.heard, m.version, m.sets = true, c.sent, version, [][]string{c.members}
 		case w.now-c.sent >= answering:
 			c.ended, m.version = true, 0
 		}
@@ -166,12 +183,17 @@ func (w *world) store(m *machine) {
 // guard is the guard's side: it stops its writers, or renews.
 func (w *world) guard(m *machine) {
 	silent := w.now - m.heard
-	contact := &ownership.Contact{SinceRenewal: silent, Nodes: len(w.nodes)}
+	contact := &ownership.Contact{SinceRenewal: w.now - max(m.heard, m.exempt), Sets: m.sets}
 	for _, p := range w.nodes {
 		if p != m && m.peers[p.name] && p.peers[m.name] {
-			contact.Peers = append(contact.Peers, ownership.PeerContact{SinceRenewal: w.now - p.heard})
+			contact.Peers = append(contact.Peers, ownership.PeerContact{Node: p.name, SinceRenewal: w.now - p.heard})
 		}
 	}
+	if _, away := ownership.APIIsAway(contact); away && m.late == 0 {
+		m.exempt = w.now
+		contact.SinceRenewal = 0
+	}
+	contact.Peers = nil
 	stop, _ := ownership.MustStop(contact)
 	if !stop {
 		m.late = 0
@@ -186,17 +208,27 @@ func (w *world) guard(m *machine) {
 		return
 	}
 	m.tried = w.now
+	members := w.storage
+	if !slices.Contains(members, m.name) {
+		members = append([]string{m.name}, members...)
+	}
 	if old := w.stored[m.name]; m.version == 0 && old != nil {
 		m.version, _ = strconv.Atoi(old.ResourceVersion)
 	}
-	o := leaseOf(m.name, w.names, w.now+m.offset, silent)
+	if !w.mistaken && !slices.ContainsFunc(m.sets, func(s []string) bool { return slices.Equal(s, members) }) {
+		m.sets = append(slices.Clone(m.sets), members)
+	}
+	o := leaseOf(m.name, members, w.now+m.offset, silent)
 	stores := w.now + w.upTo(w.slow)
-	m.calls = append(m.calls, &call{sent: w.now, stores: stores, answers: stores + w.upTo(time.Second), base: m.version, lease: o})
+	m.calls = append(m.calls, &call{sent: w.now, stores: stores, answers: stores + w.upTo(time.Second), base: m.version, lease: o, members: members})
 }
 
 // play lets a world of faults go on for ten minutes.
-func play(seed uint64) *world {
+func play(seed uint64, change ...func(*world)) *world {
 	w := newWorld(seed)
+	for _, c := range change {
+		c(w)
+	}
 	for range int(10 * time.Minute / tick) {
 		if w.now > time.Hour+time.Minute && w.chance(80) {
 			w.weather()
@@ -224,4 +256,14 @@ func TestNoNodeThatMayWriteIsCalledFenced(t *testing.T) {
 	if proved < worlds/10 {
 		t.Error("there are too few proofs to show anything")
 	}
+}
+
+func TestAGuardThatCountsOnlyOverWhatItKnowsToBeStoredIsFoundOut(t *testing.T) {
+	for seed := uint64(900); seed < 2000; seed++ { // the first world that shows it is 908
+		if w := play(seed, func(w *world) { w.mistaken = true }); w.wrong != "" {
+			t.Logf("world %d: %s", seed, w.wrong)
+			return
+		}
+	}
+	t.Error("the worlds cannot show the mistake")
 }

@@ -18,6 +18,8 @@ type Device struct {
 
 	driver driver
 	file   *os.File
+	// within is how long after a feeding the device resets the machine.
+	within time.Duration
 	// magic: the driver lets go of the machine when asked to.
 	magic bool
 	// unfit is why a device that could not be let go of does not keep the contract's times.
@@ -52,9 +54,9 @@ func (kernel) options(fd int) (uint32, error) {
 	return info.Options, nil
 }
 
-// Arm opens the device, and sets it to reset the machine this long after its last feeding. It fails
-// if the device resets later than that: the reset would come after controllers have waited.
-func (d *Device) Arm(after time.Duration) error {
+// Arm opens the device, and sets it to reset the machine a short time after its last feeding. It fails
+// if the device cannot be set to each of two times: the reset would come after controllers have waited.
+func (d *Device) Arm(long, short time.Duration) error {
 	if d.file != nil {
 		return d.unfit
 	}
@@ -68,13 +70,17 @@ func (d *Device) Arm(after time.Duration) error {
 		return fmt.Errorf("opening watchdog: %w", err)
 	}
 	d.file, d.magic = f, d.letsGo(int(f.Fd()))
-	if err := d.set(int(f.Fd()), int(after/time.Second)); err != nil {
-		return d.abandon(err)
+	for _, within := range []time.Duration{long, short} {
+		if err := d.set(within); err != nil {
+			return d.abandon(err)
+		}
 	}
-	return d.Feed()
+	return nil
 }
 
-func (d *Device) set(fd, seconds int) error {
+// set changes when the device resets. The kernel feeds it then.
+func (d *Device) set(within time.Duration) error {
+	fd, seconds := int(d.file.Fd()), int(within/time.Second)
 	if err := d.driver.set(fd, seconds); err != nil {
 		return fmt.Errorf("setting the watchdog %s to %d seconds: %w", d.Path, seconds, err)
 	}
@@ -85,6 +91,7 @@ func (d *Device) set(fd, seconds int) error {
 	if is <= 0 || is > seconds {
 		return fmt.Errorf("the watchdog %s resets after %d seconds, which must be at most %d", d.Path, is, seconds)
 	}
+	d.within = within
 	return nil
 }
 
@@ -105,7 +112,7 @@ func (d *Device) abandon(err error) error {
 		return errors.Join(err, d.Disarm())
 	}
 	d.unfit = err
-	return errors.Join(err, d.Feed())
+	return errors.Join(err, d.ping())
 }
 
 // Armed tells whether the device runs, so that it has to be fed.
@@ -117,8 +124,24 @@ func (d *Device) Promises() bool { return d.file != nil && d.unfit == nil }
 // Stoppable tells whether the device can be let go of.
 func (d *Device) Stoppable() bool { return d.magic }
 
-// Feed puts the reset off.
-func (d *Device) Feed() error {
+// Feed puts the reset off. The device resets the machine if it is not fed again within this time, one of
+// the two that Arm was told.
+func (d *Device) Feed(within time.Duration) error {
+	if within == d.within || d.unfit != nil {
+		return d.ping()
+	}
+	return d.set(within)
+}
+
+// Shorten feeds the device only if it would reset the machine later than within this time.
+func (d *Device) Shorten(within time.Duration) error {
+	if within >= d.within || d.unfit != nil {
+		return nil
+	}
+	return d.set(within)
+}
+
+func (d *Device) ping() error {
 	if _, err := d.file.Write([]byte{0}); err != nil {
 		return fmt.Errorf("feeding the watchdog %s: %w", d.Path, err)
 	}

@@ -14,13 +14,16 @@ import (
 // played is a driver that resets after some seconds, whatever it is told, if that is not zero.
 type played struct {
 	stays int
-	magic bool
-	now   int
-	err   error
+	// least is the shortest time that it can be set to, and sets how often it was set.
+	least, sets int
+	magic       bool
+	now         int
+	err         error
 }
 
 func (p *played) set(_, seconds int) error {
-	p.now = seconds
+	p.sets++
+	p.now = max(seconds, p.least)
 	if p.stays > 0 {
 		p.now = p.stays
 	}
@@ -55,16 +58,18 @@ func written(t *testing.T, d *Device) string {
 	return string(text)
 }
 
+const long, short = 10 * time.Second, 5 * time.Second
+
 func TestAWatchdogIsLetGoOfOnlyByTheMagicCharacter(t *testing.T) {
 	d := device(t, &played{magic: true}, "0")
-	if err := errors.Join(d.Arm(10*time.Second), d.Arm(10*time.Second), d.Feed()); err != nil {
+	if err := errors.Join(d.Arm(long, short), d.Arm(long, short), d.Feed(short), d.Feed(short)); err != nil {
 		t.Fatal(err)
 	}
 	if !d.Armed() || !d.Promises() || !d.Stoppable() {
 		t.Error("it does not promise anything")
 	}
 	if got := written(t, d); got != "\x00\x00" {
-		t.Errorf("armed once and fed once, it was told %q", got)
+		t.Errorf("armed once and fed twice, it was told %q", got)
 	}
 	if err := errors.Join(d.Disarm(), d.Disarm()); err != nil {
 		t.Fatal(err)
@@ -72,7 +77,7 @@ func TestAWatchdogIsLetGoOfOnlyByTheMagicCharacter(t *testing.T) {
 	if got := written(t, d); got != "\x00\x00V" || d.Armed() {
 		t.Errorf("disarmed, it was told %q", got)
 	}
-	if err := d.Arm(10 * time.Second); err != nil || !d.Promises() {
+	if err := d.Arm(long, short); err != nil || !d.Promises() {
 		t.Errorf("armed anew: %v", err)
 	}
 }
@@ -92,7 +97,7 @@ func TestAWatchdogThatResetsTooLatePromisesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := device(t, tc.driver, tc.nowayout)
 			for range 2 {
-				if err := d.Arm(10 * time.Second); err == nil {
+				if err := d.Arm(long, short); err == nil {
 					t.Error("it is armed without an error")
 				}
 				if d.Promises() || d.Armed() != tc.kept {
@@ -103,9 +108,40 @@ func TestAWatchdogThatResetsTooLatePromisesNothing(t *testing.T) {
 	}
 }
 
+func TestAWatchdogThatCannotBeSetToTheShorterTimePromisesNothing(t *testing.T) {
+	d := device(t, &played{least: 8, magic: true}, "0")
+	if err := d.Arm(long, short); err == nil || d.Promises() || d.Armed() {
+		t.Errorf("it promises: %t, %v", d.Promises(), err)
+	}
+}
+
+func TestChangingWhenTheWatchdogResetsFeedsIt(t *testing.T) {
+	p := &played{magic: true}
+	d := device(t, p, "0")
+	if err := d.Arm(long, short); err != nil {
+		t.Fatal(err)
+	}
+	p.sets = 0
+	for _, step := range []struct {
+		do   func(time.Duration) error
+		to   time.Duration
+		now  int
+		sets int
+	}{
+		{d.Shorten, long, 5, 0}, {d.Feed, long, 10, 1}, {d.Feed, long, 10, 1}, {d.Shorten, long, 10, 1}, {d.Shorten, short, 5, 2}, {d.Shorten, short, 5, 2}, {d.Feed, short, 5, 2},
+	} {
+		if err := step.do(step.to); err != nil || p.now != step.now || p.sets != step.sets {
+			t.Errorf("it resets after %d s and was set %d times: want %d and %d, %v", p.now, p.sets, step.now, step.sets, err)
+		}
+	}
+	if got := written(t, d); got != "\x00\x00" {
+		t.Errorf("fed twice without a change, it was told %q", got)
+	}
+}
+
 func TestAMachineWithoutAWatchdogSaysSo(t *testing.T) {
 	d := New(filepath.Join(t.TempDir(), "watchdog0"))
-	if err := d.Arm(10 * time.Second); err == nil || !strings.Contains(err.Error(), "has no watchdog") || d.Armed() {
+	if err := d.Arm(long, short); err == nil || !strings.Contains(err.Error(), "has no watchdog") || d.Armed() {
 		t.Error(err)
 	}
 	if err := d.Disarm(); err != nil {
@@ -113,7 +149,7 @@ func TestAMachineWithoutAWatchdogSaysSo(t *testing.T) {
 	}
 	plain := device(t, &played{}, "0")
 	plain.driver = kernel{}
-	if err := plain.Arm(10 * time.Second); !errors.Is(err, unix.ENOTTY) {
+	if err := plain.Arm(long, short); !errors.Is(err, unix.ENOTTY) {
 		t.Errorf("a file that is no watchdog: %v", err)
 	}
 }

@@ -8,8 +8,16 @@ import (
 	"time"
 )
 
-// protocol keeps a connection that was meant for another server from being understood.
-const protocol = "berth-stream"
+// Protocol is what two ends speak. It keeps a connection that was meant for another server from being
+// understood.
+type Protocol string
+
+const (
+	// Stream is that of replication, between two nodes.
+	Stream Protocol = "berth-stream"
+	// Questions are those of package peer. Controllers ask, too.
+	Questions Protocol = "berth-questions"
+)
 
 // Source is where a node's certificate and the authorities come from. Each method is called at each
 // handshake and may return another answer each time. Methods may be called at the same time.
@@ -22,8 +30,11 @@ type Source interface {
 
 // Identity is a node and its proofs.
 type Identity struct {
-	Node   string
-	Source Source
+	// Node is its name, or Controllers.
+	Node string
+	// Protocol that it speaks; the empty one is Stream.
+	Protocol Protocol
+	Source   Source
 	// Now is the time by which certificates are judged.
 	Now func() time.Time
 }
@@ -63,14 +74,21 @@ func (i Identity) Client(peer string) (*tls.Config, error) {
 func (i Identity) base() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
-		NextProtos:             []string{protocol},
+		NextProtos:             []string{string(i.protocol())},
 		SessionTicketsDisabled: true,
 		Time:                   i.Now,
 		VerifyConnection: func(state tls.ConnectionState) error {
-			_, err := Peer(state)
+			_, err := PeerOf(state, i.protocol())
 			return err
 		},
 	}
+}
+
+func (i Identity) protocol() Protocol {
+	if i.Protocol == "" {
+		return Stream
+	}
+	return i.Protocol
 }
 
 // certificate refuses to show a certificate that no peer would believe, so that the message names the
@@ -80,7 +98,7 @@ func (i Identity) certificate() (*tls.Certificate, error) {
 	if c == nil || c.Leaf == nil {
 		return nil, errors.New("this node has no certificate yet, or it has expired; a CertificateSigningRequest asks for one")
 	}
-	node, err := Node(c.Leaf)
+	node, err := who(c.Leaf, i.protocol())
 	switch now := i.Now(); {
 	case err != nil:
 		return nil, fmt.Errorf("this node's certificate: %w", err)
@@ -93,13 +111,24 @@ func (i Identity) certificate() (*tls.Certificate, error) {
 	return c, nil
 }
 
-// Peer returns the node at the other end of a connection whose handshake is complete.
-func Peer(state tls.ConnectionState) (string, error) {
+// Peer returns the node at the other end of a stream's connection whose handshake is complete.
+func Peer(state tls.ConnectionState) (string, error) { return PeerOf(state, Stream) }
+
+// PeerOf returns who is at the other end of a connection whose handshake is complete: a node, or
+// Controllers if the protocol lets them ask.
+func PeerOf(state tls.ConnectionState, p Protocol) (string, error) {
 	switch {
-	case state.NegotiatedProtocol != protocol:
-		return "", fmt.Errorf("the peer does not speak %s", protocol)
+	case state.NegotiatedProtocol != string(p):
+		return "", fmt.Errorf("the peer does not speak %s", p)
 	case len(state.VerifiedChains) == 0:
 		return "", errors.New("the peer showed no certificate that a known authority has signed")
 	}
-	return Node(state.VerifiedChains[0][0])
+	return who(state.VerifiedChains[0][0], p)
+}
+
+func who(leaf *x509.Certificate, p Protocol) (string, error) {
+	if p == Questions && ofController(leaf) {
+		return Controllers, nil
+	}
+	return Node(leaf)
 }

@@ -11,8 +11,24 @@ import (
 // suffix stands behind the node's name in its certificate.
 const suffix = ".node.berth.dev"
 
-// Name returns the DNS name of the node's certificate.
-func Name(node string) string { return node + suffix }
+// Controllers is the identity that all controllers share. No node has such a name.
+const Controllers = "*controllers"
+
+// controllerName is the DNS name of a controller's certificate.
+const controllerName = "controller.berth.dev"
+
+// Name returns the DNS name of the certificate of a node or of Controllers.
+func Name(node string) string {
+	if node == Controllers {
+		return controllerName
+	}
+	return node + suffix
+}
+
+func ofController(leaf *x509.Certificate) bool {
+	return len(leaf.DNSNames) == 1 && leaf.DNSNames[0] == controllerName &&
+		len(leaf.IPAddresses)+len(leaf.URIs)+len(leaf.EmailAddresses) == 0
+}
 
 // Node returns the name of the node whose certificate it is. A certificate with any other name beside it
 // is nobody's.

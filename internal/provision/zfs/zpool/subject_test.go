@@ -95,7 +95,7 @@ func TestAReportOfASubjectThatIsNotUnderstoodIsAnError(t *testing.T) {
 func TestASubjectIsAskedForByItsNameAndThoseAboveIt(t *testing.T) {
 	z := facts(t, reported)
 	for at, want := range map[string]string{"": "tank " + vol, "snap-1": "tank " + vol + " " + vol + "@snap-1"} {
-		if got := strings.Join(planner.SubjectCommand(z.subject(vol, at)).Args, " "); !strings.HasSuffix(got, ",guid "+want) || strings.Contains(got, " -r ") {
+		if got := strings.Join(planner.SubjectCommand(z.subject(vol, at)).Args, " "); !strings.HasSuffix(got, " "+want) || !strings.Contains(got, ",guid,") || strings.Contains(got, " -r ") {
 			t.Errorf("it runs %s", got)
 		}
 	}

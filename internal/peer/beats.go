@@ -1,0 +1,144 @@
+package peer
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"berth.dev/berth/internal/ownership"
+)
+
+const (
+	// broken is after how long without a beat a stream counts as broken.
+	broken = 3 * Beat
+	// witnesses is how many nodes are asked at most about one that sends no beats.
+	witnesses = 8
+)
+
+// Beats are the streams of one controller from the storage nodes.
+type Beats struct {
+	// Name of this controller as a witness.
+	Name   string
+	Client *Client
+	Clock  clock.WithTicker
+
+	mu     sync.Mutex
+	heard  map[string]time.Time
+	follow map[string]context.CancelFunc
+}
+
+// Follow holds one stream open from each of these nodes, and from no other, until ctx ends or it is called
+// again. A stream that breaks is begun anew after a second.
+func (b *Beats) Follow(ctx context.Context, nodes []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.follow == nil {
+		b.heard, b.follow = map[string]time.Time{}, map[string]context.CancelFunc{}
+	}
+	for node, stop := range b.follow {
+		if !slices.Contains(nodes, node) {
+			stop()
+			delete(b.follow, node)
+			delete(b.heard, node)
+		}
+	}
+	for _, node := range nodes {
+		if b.follow[node] == nil {
+			own, stop := context.WithCancel(ctx)
+			b.follow[node] = stop
+			go b.hear(own, node)
+		}
+	}
+}
+
+func (b *Beats) hear(ctx context.Context, node string) {
+	ticker := b.Clock.NewTicker(Beat)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		b.stream(ctx, node)
+		select {
+		case <-ctx.Done():
+		case <-ticker.C():
+		}
+	}
+}
+
+// stream follows one stream until it breaks or is silent for too long.
+func (b *Beats) stream(ctx context.Context, node string) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silence := b.Clock.NewTimer(broken)
+	defer silence.Stop()
+	beats := make(chan struct{})
+	go func() {
+		defer close(beats)
+		_ = b.Client.beats(ctx, node, func() {
+			select {
+			case beats <- struct{}{}:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	for {
+		select {
+		case _, goesOn := <-beats:
+			if !goesOn {
+				return
+			}
+			silence.Reset(broken)
+			b.mu.Lock()
+			if ctx.Err() == nil {
+				b.heard[node] = b.Clock.Now()
+			}
+			b.mu.Unlock()
+		case <-silence.C():
+			cancel()
+			for range beats { // until the stream has ended
+			}
+			return
+		}
+	}
+}
+
+// Alive tells whether a node's beats come.
+func (b *Beats) Alive(node string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at, ok := b.heard[node]
+	return ok && b.Clock.Since(at) < broken
+}
+
+// Witnesses returns who can and who cannot reach a node: this controller by its own stream and, only if
+// that is broken, up to eight nodes whose beats come. A witness that does not answer is not listed.
+func (b *Beats) Witnesses(ctx context.Context, suspect string) []ownership.Witness {
+	own := ownership.Witness{Name: b.Name, Alive: b.Alive(suspect)}
+	if own.Alive {
+		return []ownership.Witness{own}
+	}
+	through := b.others(suspect)
+	return append([]ownership.Witness{own}, each(ctx, b.Client, probeWithin, through, func(ctx context.Context, node string) (ownership.Witness, error) {
+		var a probe
+		err := b.Client.get(ctx, node, pathProbe, url.Values{"node": {suspect}}, &a)
+		return ownership.Witness{Name: node, Alive: a.Alive}, err
+	})...)
+}
+
+// others are nodes whose beats come: those that follow the suspect by name, so that not all suspects are
+// asked about through the same ones.
+func (b *Beats) others(suspect string) (out []string) {
+	b.mu.Lock()
+	for node, at := range b.heard {
+		if node != suspect && b.Clock.Since(at) < broken {
+			out = append(out, node)
+		}
+	}
+	b.mu.Unlock()
+	slices.Sort(out)
+	from, _ := slices.BinarySearch(out, suspect)
+	out = slices.Concat(out[from:], out[:from])
+	return out[:min(len(out), witnesses)]
+}

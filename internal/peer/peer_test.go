@@ -1,0 +1,375 @@
+package peer
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"math/big"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/utils/clock"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/replicate/cert"
+)
+
+// now is the time by which certificates are judged.
+var now = time.Unix(1.8e9, 0)
+
+// network joins nodes by pipes, on the virtual clock of synctest.
+type network struct {
+	t     *testing.T
+	ca    *x509.Certificate
+	key   *ecdsa.PrivateKey
+	roots *x509.CertPool
+
+	mu    sync.Mutex
+	at    map[string]*door
+	cut   map[[2]string]bool // from, to
+	dials map[string]int     // to
+}
+
+// door is where a node listens.
+type door struct {
+	conns chan net.Conn
+	once  sync.Once
+	ended chan struct{}
+}
+
+func (d *door) Accept() (net.Conn, error) {
+	select {
+	case c := <-d.conns:
+		return c, nil
+	case <-d.ended:
+		return nil, net.ErrClosed
+	}
+}
+func (d *door) Close() error   { d.once.Do(func() { close(d.ended) }); return nil }
+func (d *door) Addr() net.Addr { return &net.UnixAddr{} }
+
+func newNetwork(t *testing.T) *network {
+	t.Helper()
+	n := &network{t: t, roots: x509.NewCertPool(), at: map[string]*door{}, cut: map[[2]string]bool{}, dials: map[string]int{}}
+	n.ca, n.key = n.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	n.roots.AddCert(n.ca)
+	return n
+}
+
+func (n *network) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	n.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(1), now.Add(-time.Hour), now.Add(time.Hour)
+	parent, by := n.ca, n.key
+	if parent == nil {
+		parent, by = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return leaf, key
+}
+
+type proofs struct {
+	own   *tls.Certificate
+	roots *x509.CertPool
+}
+
+func (p proofs) Current() *tls.Certificate      { return p.own }
+func (p proofs) Roots() (*x509.CertPool, error) { return p.roots, nil }
+
+// identity of a node or of the controllers.
+func (n *network) identity(node string) cert.Identity {
+	leaf, key := n.sign(&x509.Certificate{DNSNames: []string{cert.Name(node)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}})
+	return cert.Identity{Node: node, Now: func() time.Time { return now },
+		Source: proofs{own: &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, roots: n.roots}}
+}
+
+// client asks as a node or as the controllers.
+func (n *network) client(as string) *Client {
+	c := NewClient(n.identity(as), func(_ context.Context, node string) (string, error) { return node, nil }, funcr.New(func(_, args string) { n.t.Log(args) }, funcr.Options{Verbosity: 1}))
+	c.connect = func(ctx context.Context, _, to string) (net.Conn, error) {
+		n.mu.Lock()
+		d, cut := n.at[to], n.cut[[2]string{as, to}]
+		n.dials[to]++
+		n.mu.Unlock()
+		if d == nil || cut {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		near, far := net.Pipe()
+		select {
+		case d.conns <- far:
+			return near, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return c
+}
+
+// copies are those of one node: of the volume v, of which the node "stranger" may not know.
+type copies struct {
+	of   string
+	hang bool
+}
+
+func (c copies) Peer(ctx context.Context, volume, asker string) (ownership.Peer, bool, error) {
+	switch {
+	case c.hang:
+		<-ctx.Done()
+		return ownership.Peer{}, false, ctx.Err()
+	case volume != "v":
+		return ownership.Peer{}, false, errors.New("the pool does not answer")
+	}
+	point := lineage.Point{Epoch: lineage.Epoch{Number: 2, ID: "id"}, Seq: 3}
+	return ownership.Peer{Node: "another", Copy: ownership.Copy{Exists: true, Points: []lineage.Point{point}}, Confirmed: asker == "alpha", Age: time.Minute},
+		asker != "stranger", nil
+}
+
+// serve lets a node answer, under the name at which it is found.
+func (n *network) serve(ctx context.Context, at, as string, change func(*Server)) {
+	d := &door{conns: make(chan net.Conn), ended: make(chan struct{})}
+	n.mu.Lock()
+	n.at[at] = d
+	n.mu.Unlock()
+	s := &Server{Identity: n.identity(as), Copies: copies{of: as}, Contact: func() time.Duration { return 17 * time.Second },
+		Reach: n.client(as).Alive, Clock: clock.RealClock{}, Log: logr.Discard()}
+	if change != nil {
+		change(s)
+	}
+	go func() { _ = s.Serve(ctx, d) }()
+}
+
+// plays runs a story on a network.
+func plays(t *testing.T, story func(ctx context.Context, n *network)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		story(ctx, newNetwork(t))
+		cancel()
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // virtual time, for connections to end
+	})
+}
+
+func nodesOf(peers []ownership.Peer) (out []string) {
+	for _, p := range peers {
+		out = append(out, p.Node)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestANodeAnswersForItsCopyAndUnderTheNameInItsCertificate(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		n.serve(ctx, "alpha", "alpha", nil)
+		n.serve(ctx, "beta", "beta", nil)
+		peers := n.client("alpha").Ask(ctx, "v", []string{"beta"})
+		if len(peers) != 1 || peers[0].Node != "beta" || !peers[0].Confirmed || peers[0].Age != time.Minute || peers[0].Copy.Tip().Seq != 3 {
+			t.Errorf("beta answers %+v", peers)
+		}
+		if peers := n.client(cert.Controllers).Ask(ctx, "v", []string{"alpha", "beta", "beta"}); !slices.Equal(nodesOf(peers), []string{"alpha", "beta"}) || peers[0].Confirmed {
+			t.Errorf("a controller is answered %+v", peers)
+		}
+		if c := n.client("beta").Contacts(ctx, []string{"alpha"}); len(c) != 1 || c[0] != (ownership.PeerContact{Node: "alpha", SinceRenewal: 17 * time.Second}) {
+			t.Errorf("the guard of alpha answers %+v", c)
+		}
+	})
+}
+
+func TestWhoDoesNotAnswerIsNotListedAndDelaysNoOther(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		n.serve(ctx, "alpha", "alpha", nil)
+		n.serve(ctx, "hangs", "hangs", func(s *Server) { s.Copies = copies{hang: true} })
+		n.serve(ctx, "liar", "beta", nil)
+		n.serve(ctx, "guard", "guard", func(s *Server) { s.Copies = nil })
+		begun := time.Now()
+		got := nodesOf(n.client("beta").Ask(ctx, "v", []string{"hangs", "away", "liar", "guard", "alpha", "no/name", ""}))
+		if !slices.Equal(got, []string{"alpha"}) {
+			t.Errorf("listed are %q", got)
+		}
+		if took := time.Since(begun); took > askWithin {
+			t.Errorf("all together took %v", took)
+		}
+		if got := n.client("stranger").Ask(ctx, "v", []string{"alpha"}); len(got) > 0 {
+			t.Errorf("a node without a replica learns %+v", got)
+		}
+		if got := n.client("beta").Ask(ctx, "another", []string{"alpha"}); len(got) > 0 {
+			t.Errorf("an error is the answer %+v", got)
+		}
+	})
+}
+
+func TestACertificateOfAnotherAuthorityIsNone(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		n.serve(ctx, "alpha", "alpha", nil)
+		other := newNetwork(t)
+		other.at = n.at
+		if other.client("beta").Alive(ctx, "alpha") {
+			t.Error("a node of another cluster is answered")
+		}
+		mixed := other.client("beta") // it trusts this cluster, and shows a certificate of the other
+		source := mixed.identity.Source.(proofs)
+		source.roots = n.roots
+		mixed.identity.Source = source
+		if mixed.Alive(ctx, "alpha") {
+			t.Error("a stranger's certificate is believed")
+		}
+		if !n.client("beta").Alive(ctx, "alpha") {
+			t.Error("a node of this cluster is not answered")
+		}
+	})
+}
+
+func TestOnlyControllersProbeAndFollowBeats(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		n.serve(ctx, "alpha", "alpha", nil)
+		for _, path := range []string{pathProbe, pathBeats} {
+			if r, err := n.client("beta").send(ctx, "alpha", path, nil); err == nil {
+				_ = r.Body.Close()
+				t.Errorf("a node may ask for %s", path)
+			}
+		}
+	})
+}
+
+func TestAPeerWithTooManyConnectionsHarmsNoOther(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		n.serve(ctx, "alpha", "alpha", nil)
+		var kept []*Client
+		refused := 0
+		for range maxOfPeer + 3 { // each client has a connection of its own, which stays open
+			c := n.client("greedy")
+			kept = append(kept, c)
+			if !c.Alive(ctx, "alpha") {
+				refused++
+			}
+		}
+		if refused != 3 {
+			t.Errorf("%d connections were refused", refused)
+		}
+		if !n.client("beta").Alive(ctx, "alpha") {
+			t.Error("another node is not answered")
+		}
+		for _, c := range kept {
+			c.Close()
+		}
+		synctest.Wait()
+		if !n.client("greedy").Alive(ctx, "alpha") {
+			t.Error("connections that ended are still counted")
+		}
+	})
+}
+
+func TestAConnectionThatSaysNothingEnds(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		n.serve(ctx, "alpha", "alpha", nil)
+		conn, err := n.client("stranger").connect(ctx, "", "alpha")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if _, err := conn.Read(make([]byte, 1)); err == nil || time.Since(begun) > handshakeWithin+time.Second {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+	})
+}
+
+func witnessesOf(w []ownership.Witness) map[string]bool {
+	out := map[string]bool{}
+	for _, x := range w {
+		out[x.Name] = x.Alive
+	}
+	return out
+}
+
+func TestWitnessesAreAskedOnlyWhenTheControllersOwnStreamBroke(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		nodes := []string{"alpha", "beta", "gamma"}
+		stops := map[string]context.CancelFunc{}
+		for _, node := range nodes {
+			own, stop := context.WithCancel(ctx)
+			stops[node] = stop
+			n.serve(own, node, node, nil)
+		}
+		b := &Beats{Name: "controller-0", Client: n.client(cert.Controllers), Clock: clock.RealClock{}}
+		b.Follow(ctx, nodes)
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		n.mu.Lock()
+		for node, dials := range n.dials {
+			if dials != 1 {
+				t.Errorf("in a minute, %s was called %d times", node, dials)
+			}
+		}
+		n.mu.Unlock()
+		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 1 || !got["controller-0"] {
+			t.Errorf("while beats come: %v", got)
+		}
+		n.mu.Lock()
+		n.cut[[2]string{cert.Controllers, "alpha"}] = true
+		n.at["alpha"].Close() // and the stream that is there
+		n.mu.Unlock()
+		stops["alpha"]()
+		n.serve(ctx, "alpha", "alpha", nil)
+		time.Sleep(2 * broken) //nolint:forbidigo // virtual time
+		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 3 || got["controller-0"] || !got["beta"] || !got["gamma"] {
+			t.Errorf("cut off from alpha alone: %v", got)
+		}
+		n.mu.Lock()
+		n.cut[[2]string{"beta", "alpha"}], n.cut[[2]string{"gamma", "alpha"}] = true, true
+		n.at["alpha"].Close()
+		n.mu.Unlock()
+		n.serve(ctx, "alpha", "alpha", nil)
+		time.Sleep(idleFor) //nolint:forbidigo // virtual time, for the connections of beta and gamma to end
+		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 3 || got["controller-0"] || got["beta"] || got["gamma"] {
+			t.Errorf("no node reaches alpha: %v", got)
+		}
+		b.Follow(ctx, []string{"gamma"})
+		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 2 {
+			t.Errorf("beta is followed no more: %v", got)
+		}
+	})
+}
+
+func TestANodeThatSendsNoBeatsIsNotAliveThoughItsConnectionIs(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		n.serve(ctx, "alpha", "alpha", func(s *Server) { s.Clock = frozen{} })
+		b := &Beats{Name: "controller-0", Client: n.client(cert.Controllers), Clock: clock.RealClock{}}
+		b.Follow(ctx, []string{"alpha"})
+		time.Sleep(broken - Beat) //nolint:forbidigo // virtual time
+		if !b.Alive("alpha") {
+			t.Error("its first beat was not heard")
+		}
+		n.mu.Lock()
+		n.cut[[2]string{cert.Controllers, "alpha"}] = true // a new stream would begin with a beat
+		n.mu.Unlock()
+		time.Sleep(Beat + Beat/2) //nolint:forbidigo // virtual time
+		if b.Alive("alpha") {
+			t.Error("it counts as alive")
+		}
+	})
+}
+
+// frozen is a clock that never ticks.
+type frozen struct{ clock.RealClock }
+
+func (frozen) NewTicker(time.Duration) clock.Ticker { return clock.RealClock{}.NewTicker(time.Hour) }
