@@ -56,8 +56,8 @@ func (s *scene) lives(node string) (dies context.CancelFunc) {
 		defer ticks.Stop()
 		for ctx.Err() == nil {
 			sent := s.clock.Now()
-			_, err := l.Renew(ctx, func() guard.Renewal {
-				return guard.Renewal{Watchdog: true, Sent: sent.Sub(began), Silent: sent.Sub(answered)}
+			err := l.Renew(ctx, func([]string) (guard.Renewal, error) {
+				return guard.Renewal{Watchdog: true, Sent: sent.Sub(began), Silent: sent.Sub(answered)}, nil
 			})
 			if err == nil {
 				answered = sent

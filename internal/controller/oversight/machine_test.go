@@ -184,10 +184,11 @@ func (m *machine) store() {
 func (m *machine) guard() {
 	now := m.clock()
 	silent := now - m.heard
-	c := &ownership.Contact{SinceRenewal: silent, Nodes: len(m.s.nodes)}
+	c := &ownership.Contact{SinceRenewal: silent, Sets: make([][]string, 1)}
 	for _, p := range m.s.nodes {
+		c.Sets[0] = append(c.Sets[0], p.name)
 		if p != m && p.up && !m.cutFrom[p.name] && !p.cutFrom[m.name] {
-			c.Peers = append(c.Peers, ownership.PeerContact{SinceRenewal: now - p.heard})
+			c.Peers = append(c.Peers, ownership.PeerContact{Node: p.name, SinceRenewal: now - p.heard})
 		}
 	}
 	stop, _ := ownership.MustStop(c)
