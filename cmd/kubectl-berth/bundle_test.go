@@ -38,7 +38,12 @@ func pack(t *testing.T, c client.Reader, args ...string) (out, notes string, err
 }
 
 // entries returns the names of an archive's files.
-func entries(t *testing.T, path string) (names []string) {
+func entries(t *testing.T, path string) []string { names, _ := untar(t, path); return names }
+
+// contents returns the contents of an archive's files.
+func contents(t *testing.T, path string) []string { _, texts := untar(t, path); return texts }
+
+func untar(t *testing.T, path string) (names, texts []string) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -52,12 +57,16 @@ func entries(t *testing.T, path string) (names []string) {
 	for r := tar.NewReader(gz); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return names
+			return names, texts
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		names = append(names, h.Name)
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, texts = append(names, h.Name), append(texts, string(text))
 	}
 }
 
