@@ -141,7 +141,11 @@ func TestOfTwoControllersOneTakesEachStep(t *testing.T) {
 			var wait sync.WaitGroup
 			for _, r := range []*Reconciler{one, two} {
 				for range 3 {
-					wait.Go(func() { w.oversees(r) })
+					wait.Go(func() {
+						if _, err := r.Reconcile(w.t.Context(), named(id)); err != nil {
+							w.t.Error(err)
+						}
+					})
 				}
 			}
 			wait.Wait()

@@ -252,8 +252,8 @@ func TestAVolumeWithOneCopyCostsNoRequest(t *testing.T) {
 		edits(w, node("n1"), tainted)
 		w.passes(2 * time.Minute)
 		w.oversees(r)
-		if live.count+writes != 0 {
-			t.Errorf("%d reads and %d writes", live.count, writes)
+		if live.count.Load() != 0 || writes != 0 {
+			t.Errorf("%d reads and %d writes", live.count.Load(), writes)
 		}
 		if requests := r.volumesOn(w.t.Context(), map[string]bool{"n1": true}); len(requests) != 0 {
 			t.Errorf("it is looked at: %v", requests)

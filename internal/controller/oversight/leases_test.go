@@ -171,8 +171,3 @@ func renewed(namespace, name string, at time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: at}}}
 }
-
-func (r *reads) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	r.count++
-	return r.Reader.List(ctx, list, options...)
-}

@@ -2,6 +2,7 @@ package oversight
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,11 +191,11 @@ type reads struct {
 	leases *leases
 	// before is called before each read, and its error is the answer.
 	before func(o runtime.Object) error
-	count  int
+	count  atomic.Int64
 }
 
 func (r *reads) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-	r.count++
+	r.count.Add(1)
 	if r.before != nil {
 		if err := r.before(o); err != nil {
 			return err
@@ -212,6 +213,11 @@ func (r *reads) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 	}
 	found.DeepCopyInto(lease)
 	return nil
+}
+
+func (r *reads) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	r.count.Add(1)
+	return r.Reader.List(ctx, list, options...)
 }
 
 // played are peers and witnesses.
