@@ -1,5 +1,5 @@
 // Package san is the storage target of a lab: iSCSI logical units that all nodes reach at
-// one address ([network.SAN]).
+// one address ([network.SANAddress]).
 //
 // There are two kinds. [TGT] is tgtd, a process on this machine in the lab's network
 // namespace. It starts in a moment. It keeps reservations in memory, so a restart forgets
