@@ -26,6 +26,9 @@ func TestLab(t *testing.T) {
 	t.Run("images are there from the start or loaded", func(t *testing.T) { testLoad(t, l.in(t)) })
 	t.Run("pods run and reach each other and the API server", func(t *testing.T) { testPods(t, l.in(t)) })
 	t.Run("a disk comes and goes", func(t *testing.T) { testDisk(t, l.in(t)) })
+	t.Run("two nodes share a disk", func(t *testing.T) { testSharedDisk(t, l.in(t)) })
+	t.Run("faults of the network show and end", func(t *testing.T) { testNetworkFaults(t, l.in(t)) })
+	t.Run("a frozen node is lost and comes back", func(t *testing.T) { testLoss(t, l.in(t), "pause --freeze-clock", "resume") })
 	t.Run("a paused node is lost and comes back", func(t *testing.T) { testLoss(t, l.in(t), "pause", "resume") })
 	t.Run("a disconnected node is lost and comes back", func(t *testing.T) { testLoss(t, l.in(t), "cut", "heal") })
 	t.Run("a node that crashed is lost and comes back", func(t *testing.T) { testCrash(t, l.in(t)) })
@@ -125,6 +128,43 @@ func testDisk(t *testing.T, l *lab) {
 	l.eventually("the new disk is there", present)
 	l.do("disk", "remove", "node1", name)
 	l.eventually("the disk is gone", func() bool { return !present() })
+}
+
+func testSharedDisk(t *testing.T, l *lab) {
+	name, device, _ := strings.Cut(l.do("disk", "share", "node1", "node2", "--size", "16M"), " ")
+	has := func(node string) bool {
+		_, _, code := l.run(t.Context(), nil, "exec", node, "--", "test", "-b", device)
+		return code == 0
+	}
+	l.eventually("both nodes have the disk", func() bool { return has("node1") && has("node2") })
+	l.do("exec", "node1", "--", "sh", "-c", "printf hello | dd of="+device+" bs=4096 conv=sync,fsync")
+	if got := l.do("exec", "node2", "--", "sh", "-c", "dd if="+device+" iflag=direct bs=4096 count=1 | head -c 5"); got != "hello" {
+		t.Errorf("node2 reads %q", got)
+	}
+	l.do("disk", "remove", "node1", name)
+	l.do("disk", "share", "node1", "--disk", name)
+	for _, node := range []string{"node1", "node2"} {
+		l.do("disk", "remove", node, name)
+	}
+	if left, err := filepath.Glob(filepath.Join(l.root, "*", "shared", "*")); err != nil || len(left) > 0 {
+		t.Errorf("files are left: %v (%v)", left, err)
+	}
+}
+
+func testNetworkFaults(t *testing.T, l *lab) {
+	l.do("cut", "node2", "--from", "peers,san")
+	l.do("netem", "node2", "--delay", "5ms", "--loss", "1")
+	if n := l.node("node2"); len(n.Lost) != 2 || n.Link.Loss != 1 {
+		t.Errorf("with faults, node2 is %+v", n)
+	}
+	l.do("heal", "node2", "--from", "san")
+	if n := l.node("node2"); len(n.Lost) != 1 {
+		t.Errorf("with a fault less, node2 is %+v", n)
+	}
+	l.do("heal", "node2")
+	if n := l.node("node2"); len(n.Lost) != 0 || n.Link.String() != "" {
+		t.Errorf("healed, node2 is %+v", n)
+	}
 }
 
 func testLoss(t *testing.T, l *lab, lose, find string) {

@@ -40,7 +40,8 @@ func (a *app) sanUp() *cobra.Command {
 		Long: `Up makes the target and starts it. There are two kinds:
 
   tgt   tgtd, a process on this machine. It starts in a moment. It forgets reservations
-        when it restarts, and has no PREEMPT AND ABORT.
+        when it restarts, refuses those of the kernel's IOC_PR_REGISTER, and has no
+        PREEMPT AND ABORT.
   lio   the kernel's target in a virtual machine of its own. With --persist reservations
         survive a restart if the initiator asked for it, as Linux does.`,
 		Args: cobra.NoArgs,

@@ -19,7 +19,7 @@ func TestStatusIsATable(t *testing.T) {
 		Nodes: []cluster.NodeStatus{
 			{Name: "node1", Power: "on", Ready: "True", Disks: []cluster.DiskStatus{{Name: "disk1", Size: 10 << 30}}},
 			{Name: "node2", Power: "off", Cut: true},
-			{Name: "node3", Power: "paused", Lost: []network.Part{network.API, network.Store}, Link: network.Link{Delay: 20 * time.Millisecond, Loss: 1}},
+			{Name: "node3", Power: "paused", Lost: []network.Part{network.API, network.SAN}, Link: network.Link{Delay: 20 * time.Millisecond, Loss: 1}},
 		},
 		SAN: &cluster.SANStatus{
 			Kind: "lio", Persist: true, Power: "on", Portal: "10.77.0.2:3260", Target: "iqn.x:san", Latency: 5 * time.Millisecond,

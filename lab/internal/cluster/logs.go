@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"berth.dev/berth/lab/internal/san"
 )
 
 // Logs returns the path of every log of the cluster by name: a process of the
@@ -21,6 +23,11 @@ func (c *Cluster) Logs() map[string]string {
 		}
 		for service, path := range m.Logs() {
 			logs[name+"/"+service] = path
+		}
+	}
+	if s, err := san.Open(san.Place{Dir: c.paths.san()}); err == nil {
+		for writer, path := range s.Logs() {
+			logs["san/"+writer] = path
 		}
 	}
 	return logs

@@ -166,7 +166,7 @@ func (c *Cluster) sanStatus(ctx context.Context) (*SANStatus, error) {
 	}
 	return &SANStatus{
 		Kind: s.Settings().Kind, Persist: s.Settings().Persist, Power: string(s.Power()), Latency: s.Latency(),
-		Portal: fmt.Sprintf("%s:%d", network.SAN, san.Port), Target: san.Target, LUNs: s.LUNs(),
+		Portal: fmt.Sprintf("%s:%d", network.SANAddress, san.Port), Target: san.Target, LUNs: s.LUNs(),
 	}, nil
 }
 

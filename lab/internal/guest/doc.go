@@ -22,7 +22,9 @@
 // found by the recorded pid and start time.
 //
 // Power off is a SIGKILL of the QEMU process, pause a SIGSTOP: the guest gets
-// no chance to tidy up, as with a real machine. The host keeps all data that the
+// no chance to tidy up, as with a real machine. A frozen machine has also its clocks
+// stopped, see [Machine.Freeze]. A reset powers a machine off, or boots it again if
+// [Spec.Resets] is set. The host keeps all data that the
 // guest wrote to a disk, so a power-off is a crash of the machine and not the loss
 // of a disk's write cache.
 //
@@ -31,7 +33,7 @@
 // Data disks are SCSI, so that inside a guest /dev/sd* are the disks to play
 // with and /dev/vd* the machine's own, and so that a disk can be pulled out
 // without the guest's consent. They are found under stable names, see
-// [Disk.Device].
+// [Disk.Device]. A disk with a [Disk.File] may be in several machines at once.
 //
 // # Exec
 //

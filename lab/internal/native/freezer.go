@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // freezeLimit is how long the kernel may take until every process of a node has stopped.
@@ -64,4 +68,32 @@ func freeze(ctx context.Context, cgroup string, stop bool) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// endFrozen ends all processes of a stopped node. Each has its signal before it may go on, so
+// none writes once more. While they are stopped, no pid of theirs can become another process's.
+func endFrozen(ctx context.Context, cgroup string) error {
+	err := filepath.WalkDir(filepath.Dir(freezerState(cgroup)), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.Name() != "cgroup.procs" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(data)) {
+			pid, err := strconv.Atoi(strings.TrimSpace(line))
+			if err != nil || pid <= 1 { // 0 is a process of another pid namespace
+				continue
+			}
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("ending stopped processes: %w", err)
+	}
+	return freeze(ctx, cgroup, false)
 }

@@ -4,7 +4,9 @@ package native
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -56,6 +58,35 @@ func TestAFrozenGroupStandsStillUntilItThaws(t *testing.T) {
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "hello\n" || isFrozen(group) {
 		t.Errorf("after it thawed it says %q, %v", line, err)
+	}
+}
+
+func TestAFrozenProcessThatIsEndedDoesNothingMore(t *testing.T) {
+	const group = "/berth-lab-freezer-test/ended"
+	cmd := exec.CommandContext(t.Context(), "cat")
+	in, err1 := cmd.StdinPipe()
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := errors.Join(err1, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := removeCgroup(context.WithoutCancel(t.Context()), group); err != nil {
+			t.Error(err)
+		}
+	})
+	err := errors.Join(enterCgroup(group, cmd.Process.Pid), freeze(t.Context(), group, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(in, "too late\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := endFrozen(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") || out.Len() > 0 {
+		t.Errorf("it ended with %v after it wrote %q", err, out.String())
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -97,13 +96,9 @@ func (m *Machine) release(ctx context.Context, net *network.Network, out io.Writ
 // PowerOff ends the node at once. All writes to its disks stay: the lab cannot
 // simulate a crash of the kernel, which is the machine's, too.
 func (m *Machine) PowerOff(ctx context.Context) error {
-	err := m.Process.Signal(syscall.SIGKILL)
-	if errors.Is(err, os.ErrProcessDone) {
-		err = nil
-	}
-	// A frozen process ends when it thaws, and does nothing before: the signal is there.
+	var err error
 	if isFrozen(m.Spec.Cgroup) {
-		err = errors.Join(err, freeze(ctx, m.Spec.Cgroup, false))
+		err = endFrozen(ctx, m.Spec.Cgroup)
 	}
 	if err == nil {
 		err = m.Process.Stop(ctx, 0)

@@ -14,6 +14,8 @@
 // directly: no kube-proxy, no address translation, no netfilter modules.
 //
 // [Network.Cut] sets a tap down, which is like a pulled cable; [Network.Heal] undoes it.
+// [Network.Sever] takes a [Part] of the network away: rules of nftables at the node's port
+// drop it. [Link] is what netem does to the packets that a node sends.
 //
 // Every call is idempotent. The names of the namespace and of the taps are
 // functions of the lab's and the node's name, so that a half-made network is

@@ -135,7 +135,7 @@ func (n *Network) HoldSAN(ctx context.Context, hold bool) error {
 		if err != nil {
 			return fmt.Errorf("finding bridge: %w", err)
 		}
-		addr, err := netlink.ParseAddr(SAN.String() + "/32")
+		addr, err := netlink.ParseAddr(SANAddress.String() + "/32")
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (n *Network) HoldSAN(ctx context.Context, hold bool) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("address %s of the SAN: %w", SAN, err)
+		return fmt.Errorf("address %s of the SAN: %w", SANAddress, err)
 	}
 	return nil
 }

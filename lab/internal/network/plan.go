@@ -12,8 +12,8 @@ import (
 var (
 	// Gateway is the bridge's address: control plane and router.
 	Gateway = netip.MustParseAddr("10.77.0.1")
-	// SAN is the address of the storage target, on the bridge or in a guest.
-	SAN = netip.MustParseAddr("10.77.0.2")
+	// SANAddress is the address of the storage target, on the bridge or in a guest.
+	SANAddress = netip.MustParseAddr("10.77.0.2")
 	// Nodes is the network of the bridge.
 	Nodes = netip.MustParsePrefix("10.77.0.0/24")
 	// Pods holds the pod networks of all nodes.

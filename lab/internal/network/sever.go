@@ -18,11 +18,11 @@ type Part string
 const (
 	API   Part = "api"   // the control plane, both ways
 	Peers Part = "peers" // all other nodes and their pods
-	Store Part = "san"   // the storage target
+	SAN   Part = "san"   // the storage target
 )
 
 // Parts are all parts.
-var Parts = []Part{API, Peers, Store}
+var Parts = []Part{API, Peers, SAN}
 
 // Validate reports a part that does not exist.
 func (p Part) Validate() error {
@@ -44,7 +44,7 @@ func ruleset() string {
 	addresses := map[Part]string{
 		API:   fmt.Sprintf("{ %s, %s }", Gateway, Services),
 		Peers: fmt.Sprintf("{ 10.77.0.10-10.77.0.%d, %s }", 9+MaxNodes, Pods),
-		Store: SAN.String(),
+		SAN:   SANAddress.String(),
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "table bridge %s {\n", filterTable)

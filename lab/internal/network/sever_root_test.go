@@ -65,7 +65,7 @@ func TestANodeLosesOnePartOfTheNetworkAndKeepsTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	one, two, three := cabled(t, n, "node1", 1), cabled(t, n, "node2", 2), cabled(t, n, "node3", 3)
-	all := map[Part]netip.Addr{API: Gateway, Peers: two.address, Store: SAN}
+	all := map[Part]netip.Addr{API: Gateway, Peers: two.address, SAN: SANAddress}
 	check := func(when string, lost ...Part) {
 		t.Helper()
 		for part, address := range all {
@@ -76,7 +76,7 @@ func TestANodeLosesOnePartOfTheNetworkAndKeepsTheOthers(t *testing.T) {
 		if back := two.reaches(t.Context(), one.address); back == slices.Contains(lost, Peers) {
 			t.Errorf("%s: node2 reaches node1: %v", when, back)
 		}
-		if !two.reaches(t.Context(), three.address) || !two.reaches(t.Context(), Gateway) || !two.reaches(t.Context(), SAN) {
+		if !two.reaches(t.Context(), three.address) || !two.reaches(t.Context(), Gateway) || !two.reaches(t.Context(), SANAddress) {
 			t.Errorf("%s: node2 has lost something, too", when)
 		}
 		got, err := n.Lost(t.Context(), "node1")

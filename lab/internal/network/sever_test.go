@@ -13,7 +13,7 @@ func TestTheLostPartsAreReadFromTheFilter(t *testing.T) {
 	got, err := parseSevered([]byte(`{"nftables": [{"metainfo": {}}, {"table": {"name": "berth_lab"}},
 	  {"set": {"name": "san", "elem": ["tap-node2", "tap-node1"]}}, {"set": {"name": "peers"}},
 	  {"set": {"name": "api", "elem": ["tap-node1"]}}]}`))
-	want := map[string][]Part{"tap-node1": {API, Store}, "tap-node2": {Store}}
+	want := map[string][]Part{"tap-node1": {API, SAN}, "tap-node2": {SAN}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, (-want +got):\n%s", err, diff)
 	}

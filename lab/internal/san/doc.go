@@ -1,9 +1,11 @@
 // Package san is the storage target of a lab: iSCSI logical units that all nodes reach at
-// one address ([network.SAN]).
+// one address ([network.SANAddress]).
 //
 // There are two kinds. [TGT] is tgtd, a process on this machine in the lab's network
 // namespace. It starts in a moment. It keeps reservations in memory, so a restart forgets
-// them, and it does not implement PREEMPT AND ABORT. [LIO] is the kernel's target in a guest
+// them. It refuses registrations that ask to persist (APTPL), as all do that are made with the
+// kernel's IOC_PR_REGISTER: initiators must send the command themselves (SG_IO, sg_persist).
+// It does not implement PREEMPT AND ABORT. [LIO] is the kernel's target in a guest
 // of its own. It implements PREEMPT AND ABORT. Its reservations survive a restart and a
 // loss of power if [Settings.Persist] is set and the initiator asked for it.
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ func (s *SAN) MakeGuest(ctx context.Context, image guest.Image, tap string) erro
 		Seed: guest.Seed{Plan: wire.Plan{
 			Network: &wire.Interface{
 				MAC: network.SANMAC, Gateway: network.Gateway.String(),
-				Address: fmt.Sprintf("%s/%d", network.SAN, network.Nodes.Bits()),
+				Address: fmt.Sprintf("%s/%d", network.SANAddress, network.Nodes.Bits()),
 			},
 			Modules: []string{"configfs", "target_core_mod", "target_core_iblock", "iscsi_target_mod"},
 		}},
@@ -109,23 +110,33 @@ func (l lio) offer(ctx context.Context, u LUN) error {
 
 func (l lio) withdraw(ctx context.Context, u LUN) error {
 	m, err := guest.Open(l.guestDir())
+	if errors.Is(err, guest.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	if err := l.run(ctx, m, lioWithdraw(u)); err != nil {
-		return err
+	if m.Power() != guest.Off {
+		if err := l.run(ctx, m, lioWithdraw(u)); err != nil {
+			return err
+		}
+	}
+	if !hasDisk(m, u) {
+		return nil
 	}
 	return m.RemoveDisk(ctx, u.disk().Name)
 }
 
 // plug gives the guest the disk of a logical unit, unless it has it.
 func (l lio) plug(ctx context.Context, m *guest.Machine, u LUN) error {
-	for _, d := range m.Disks() {
-		if d.Name == u.disk().Name {
-			return nil
-		}
+	if hasDisk(m, u) {
+		return nil
 	}
 	return m.AttachDisk(ctx, u.disk())
+}
+
+func hasDisk(m *guest.Machine, u LUN) bool {
+	return slices.ContainsFunc(m.Disks(), func(d guest.Disk) bool { return d.Name == u.disk().Name })
 }
 
 func (u LUN) disk() guest.Disk {

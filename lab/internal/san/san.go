@@ -189,7 +189,10 @@ func (s *SAN) Add(ctx context.Context, size int64) (LUN, error) {
 	if s.Power() == guest.Off {
 		return lun, nil
 	}
-	return lun, s.engine().offer(ctx, lun)
+	if err := s.engine().offer(ctx, lun); err != nil {
+		return LUN{}, errors.Join(fmt.Errorf("offering logical unit %d: %w", lun.Number, err), s.Remove(context.WithoutCancel(ctx), lun.Number))
+	}
+	return lun, nil
 }
 
 // Remove takes a logical unit away from the initiators, in use or not, and deletes it.
@@ -198,10 +201,8 @@ func (s *SAN) Remove(ctx context.Context, number int) error {
 	if err != nil {
 		return err
 	}
-	if s.Power() != guest.Off {
-		if err := s.engine().withdraw(ctx, lun); err != nil {
-			return err
-		}
+	if err := s.engine().withdraw(ctx, lun); err != nil {
+		return fmt.Errorf("taking logical unit %d away: %w", number, err)
 	}
 	s.record.LUNs = slices.DeleteFunc(s.LUNs(), func(l LUN) bool { return l.Number == number })
 	if err := s.save(); err != nil {
@@ -219,7 +220,7 @@ type engine interface {
 	start(ctx context.Context) error // with all logical units; nothing if it is on
 	stop(ctx context.Context) error  // at once, as a loss of power does
 	offer(ctx context.Context, l LUN) error
-	withdraw(ctx context.Context, l LUN) error
+	withdraw(ctx context.Context, l LUN) error // also one that is not offered, and while it is off
 	delay(ctx context.Context, d time.Duration) error
 	logs() map[string]string
 }

@@ -30,7 +30,7 @@ echo 0 > %[1]s/attrib/authentication
 echo 1 > %[1]s/attrib/generate_node_acls
 echo 1 > %[1]s/attrib/cache_dynamic_acls
 echo 0 > %[1]s/attrib/demo_mode_write_protect
-`, lioPortal, network.SAN, Port)
+`, lioPortal, network.SANAddress, Port)
 }
 
 // lioEnable opens the target. Initiators that come before all logical units are there would
@@ -61,11 +61,12 @@ ln -s $b %[6]s/lun/lun_%[2]d/unit
 // the kernel writes.
 const registrations = `/^PR_REG_START/ {r = ""; next} /^PR_REG_END/ {print r; next} {r = r (r == "" ? "" : ",") $0}`
 
-// lioWithdraw takes a logical unit away, with its reservations.
+// lioWithdraw takes a logical unit away, with its reservations, as far as it is there.
 func lioWithdraw(u LUN) string {
-	return fmt.Sprintf(`rm %[1]s/lun/lun_%[2]d/unit
-rmdir %[1]s/lun/lun_%[2]d
-rmdir %[3]s/iblock_%[2]d/lun%[2]d %[3]s/iblock_%[2]d
+	return fmt.Sprintf(`rm -f %[1]s/lun/lun_%[2]d/unit
+for d in %[1]s/lun/lun_%[2]d %[3]s/iblock_%[2]d/lun%[2]d %[3]s/iblock_%[2]d; do
+  test ! -d $d || rmdir $d
+done
 rm -f %[4]s/aptpl_%[5]s
 `, lioPortal, u.Number, lioCore, lioSaved, u.Serial)
 }

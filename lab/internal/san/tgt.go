@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"berth.dev/berth/lab/internal/guest"
@@ -40,7 +41,7 @@ func (t tgt) logs() map[string]string {
 func (t tgt) start(ctx context.Context) error {
 	started, err := process.Start(ctx, process.Spec{
 		Name: "san", Path: "tgtd", NetNS: t.netns, Dir: t.dir, Log: filepath.Join(t.dir, tgtLog), Env: []string{tgtSocket},
-		Args: []string{"--foreground", "--iscsi", fmt.Sprintf("portal=%s:%d", network.SAN, Port)},
+		Args: []string{"--foreground", "--iscsi", fmt.Sprintf("portal=%s:%d", network.SANAddress, Port)},
 	})
 	if err != nil {
 		return err
@@ -99,7 +100,14 @@ func (t tgt) offer(ctx context.Context, l LUN) error {
 
 // withdraw succeeds while an initiator has the unit open, and fails while a command is under way.
 func (t tgt) withdraw(ctx context.Context, l LUN) error {
-	return t.admin(ctx, "--mode", "logicalunit", "--op", "delete", "--tid", "1", "--lun", fmt.Sprint(l.Number))
+	if t.power() == guest.Off {
+		return nil
+	}
+	err := t.admin(ctx, "--mode", "logicalunit", "--op", "delete", "--tid", "1", "--lun", fmt.Sprint(l.Number))
+	if err != nil && strings.Contains(err.Error(), "can't find the logical unit") {
+		return nil
+	}
+	return err
 }
 
 func (t tgt) delay(context.Context, time.Duration) error {

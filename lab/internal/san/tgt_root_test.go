@@ -61,7 +61,9 @@ func TestTGTServesItsUnitsAndServesThemAgainAfterARestart(t *testing.T) {
 		t.Error("the target is the same process after a restart")
 	}
 	wantUnits(t, net, 2)
+	first := s.LUNs()[0]
 	do("removing a unit", s.Remove(t.Context(), 1))
+	do("taking away what is not offered", s.engine().withdraw(t.Context(), first))
 	wantUnits(t, net, 1)
 	if err := s.Delay(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "lio") {
 		t.Errorf("latency: %v, want which kind has it", err)
@@ -72,7 +74,7 @@ func TestTGTServesItsUnitsAndServesThemAgainAfterARestart(t *testing.T) {
 func wantUnits(t *testing.T, net *network.Network, want int) {
 	t.Helper()
 	out, err := process.Output(t.Context(), process.Command{
-		Path: "iscsi-ls", Args: []string{"--show-luns", "iscsi://" + network.SAN.String()}, NetNS: net.Path()})
+		Path: "iscsi-ls", Args: []string{"--show-luns", "iscsi://" + network.SANAddress.String()}, NetNS: net.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
