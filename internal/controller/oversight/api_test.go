@@ -120,7 +120,7 @@ func (s *scene) podEnded() bool { return !has(s, &corev1.Pod{}, "default", "db")
 
 func copies() *ownership.Volume {
 	v := &ownership.Volume{
-		Kind: ownership.Snapshots, Factor: 3, Epoch: e2, RecoveryPoint: first, Lineage: lineage.Lineage{{Epoch: e1}, {Epoch: e2, From: first}},
+		Kind: ownership.Snapshots, Factor: 3, Size: 1 << 30, Epoch: e2, RecoveryPoint: first, Lineage: lineage.Lineage{{Epoch: e1}, {Epoch: e2, From: first}},
 		Primary:  ownership.Primary{Node: "n1", Boot: boot, Phase: ownership.Active},
 		Failover: ownership.Failover{Automatic: true, MaxDataLoss: time.Minute},
 	}
