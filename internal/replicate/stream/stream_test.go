@@ -107,7 +107,7 @@ func TestBothEndsTellWhyAStreamEnded(t *testing.T) {
 			change: func(e *ends) { e.to.halfErr = errPool }, want: wire.Failed},
 		"the receiver's pool does not delete a half stream of another snapshot": {
 			change: func(e *ends) { e.to.half, e.to.discardErr = &stream.Half{}, errPool }, want: wire.Failed},
-		"the sender cannot go on, and nobody asked": {
+		"the sender cannot go on, and was not asked to": {
 			change: func(e *ends) { e.from.openErr = wire.Errorf(wire.CannotResume, "no") }, want: wire.CannotResume},
 		"the receiver's pool fails at the last byte": {
 			change: func(e *ends) {

@@ -47,16 +47,13 @@ type pool struct {
 	aborted   []bool
 
 	// What the test makes it do.
-	replicas   []string
-	epoch      lineage.Epoch
-	openErr    error
-	halfErr    error
-	discardErr error
-	beginErr   error
-	commitErr  error
-	write      func(total int) error
-	source     func(ctx context.Context, rest []byte) io.Reader
-	closed     []bool
+	replicas                                          []string
+	epoch                                             lineage.Epoch
+	openErr, halfErr, discardErr, beginErr, commitErr error
+
+	write  func(total int) error
+	source func(ctx context.Context, rest []byte) io.Reader
+	closed []bool
 	// drop: what arrives is thrown away.
 	drop bool
 }

@@ -223,11 +223,8 @@ func (h *Host) remove(a arguments, fail failure) (out []byte, err error) {
 // error, those that a selection does not name.
 func (g *Group) selected(name string, a arguments) bool {
 	selection, some := a.flags["--select"]
-	if !some {
-		return true
-	}
 	of := []string{`lv_name="` + name + `"`, "lv_uuid=" + g.lvUUID(name)}
-	return slices.ContainsFunc(strings.Split(selection, " || "), func(s string) bool { return slices.Contains(of, s) })
+	return !some || slices.ContainsFunc(strings.Split(selection, " || "), func(s string) bool { return slices.Contains(of, s) })
 }
 
 // change plays lvchange on a volume, and says whether LVM writes metadata for it.
