@@ -48,6 +48,8 @@ type cluster struct {
 	down     bool
 	restored int
 	plot     plot
+	// effects are the names of those that have happened.
+	effects []string
 	// plan is what the controller has decided and not written yet.
 	plan *v1alpha1.Volume
 

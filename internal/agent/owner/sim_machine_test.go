@@ -32,6 +32,7 @@ type machine struct {
 	kernel  *simdisk.Node
 	device  *simdisk.Device
 	epoch   lineage.Epoch
+	binds   []string        // where pods have the volume
 	late    []simdisk.Write // commands on their way
 	guarded lineage.Epoch   // the epoch that the guard knows to be open
 	fenced  bool
@@ -89,6 +90,7 @@ func (w *world) effect(name string, f func() error) error {
 	if !c.s.yield() {
 		return errDead
 	}
+	c.effects = append(c.effects, name)
 	if !c.faulty || !c.s.chance(150*c.calm) {
 		return f()
 	}
@@ -131,9 +133,9 @@ func (w *world) Store(k journal.Kept) error {
 
 func (w *world) Mounts(provision.Content) ([]string, error) {
 	if w.m.device == nil {
-		return nil, nil
+		return w.m.binds, nil
 	}
-	return []string{staged}, nil
+	return append([]string{staged}, w.m.binds...), nil
 }
 
 func (w *world) Unmount(context.Context, string) error {

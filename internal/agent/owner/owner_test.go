@@ -1,0 +1,386 @@
+package owner_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/owner"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/publish/staging"
+)
+
+// calm is a cluster of two nodes without faults. The disk is attached to both, and no pod wants it.
+func calm(t *testing.T, edits ...func(*v1alpha1.Volume)) *cluster {
+	t.Helper()
+	c := newCluster(t.Context(), 1, 2, mistakes{})
+	c.faulty = false
+	for _, edit := range edits {
+		edit(c.current())
+	}
+	t.Cleanup(func() {
+		if c.violation != "" {
+			t.Error(c.violation)
+		}
+		for _, m := range c.machines {
+			c.s.end(m.agent)
+		}
+	})
+	c.machines[0].wanted, c.machines[1].wanted = true, true
+	for range 10 {
+		c.works(1)
+	}
+	c.machines[0].wanted, c.machines[1].wanted = false, false
+	for _, e := range c.current().Status.Ownership.Replicas {
+		if e.State != v1alpha1.OwnedReady {
+			t.Fatalf("the attachment of %s is %s", e.Node, e.State)
+		}
+	}
+	return c
+}
+
+// works lets all agents and the controller work, without a call of the kubelet.
+func (c *cluster) works(rounds int) {
+	for range rounds {
+		for _, m := range c.machines {
+			m.tends()
+			c.s.begin(m.agent, "vouch", func() { _ = m.owner.Vouch(c.ctx) })
+		}
+		c.finish()
+		c.controls()
+		c.ticks(1e9)
+	}
+}
+
+func (c *cluster) finish() {
+	for c.s.step(func(*task) bool { return true }) {
+	}
+}
+
+// does makes a call in a machine's agent and returns its error.
+func (m *machine) does(call func() error) (err error) {
+	m.c.effects = nil
+	err = errDead
+	m.c.s.begin(m.agent, "call", func() { err = call() })
+	m.c.finish()
+	return err
+}
+
+func (m *machine) take() error {
+	return m.does(func() error { return m.owner.Take(m.c.ctx, theVolume, m.mounts()) })
+}
+
+func (m *machine) holds() error {
+	return m.does(func() error {
+		return m.owner.Holds(m.c.ctx, theVolume, func(context.Context) error { return nil })
+	})
+}
+
+func (m *machine) off() staging.Off {
+	return staging.Off{
+		Unmount: func(context.Context) error { m.unmounts(); return nil },
+		Left:    func(context.Context) ([]string, error) { return (&world{m: m}).Mounts(theDiskContent) },
+	}
+}
+
+func (m *machine) give() error {
+	return m.does(func() error { return m.owner.Give(m.c.ctx, theVolume, m.off()) })
+}
+
+func (c *cluster) phase() string {
+	p := c.current().Status.Ownership.Primary
+	return string(p.Phase) + " " + p.Node
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+// changing are the effects that change something.
+func changing(effects []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(effects), func(e string) bool {
+		return slices.Contains([]string{"Load", "Read", "Look", "Standing"}, e)
+	}), " ")
+}
+
+func TestAVolumeIsTakenAndGivenUpInTheOrderOfTheProtocol(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	// Epoch, promise, session, reservation, opened, Active, then the guard, and that pods may have it.
+	if got, want := changing(c.effects), "Replace Store Register Reserve Store Replace OpenEpoch Store"; got != want {
+		t.Errorf("taken by %s, want %s", got, want)
+	}
+	if c.phase() != "Active a" || a.device.Write("1") != nil {
+		t.Errorf("the record says %s", c.phase())
+	}
+	must(t, a.give())
+	// Closed, unmounted, flushed and kept, then the guard, and last the release.
+	if got, want := changing(c.effects), "Store Flush Store CloseEpoch Replace"; got != want {
+		t.Errorf("given up by %s, want %s", got, want)
+	}
+	if c.phase() != "Released a" || !c.current().Status.Ownership.Clean {
+		t.Errorf("the record says %s, clean %v", c.phase(), c.current().Status.Ownership.Clean)
+	}
+}
+
+func TestAnotherNodeWaitsForTheOwner(t *testing.T) {
+	c := calm(t)
+	a, b := c.machines[0], c.machines[1]
+	must(t, a.take())
+	err := b.take()
+	is(t, err, provision.ErrUnavailable)
+	if now := new(owner.NotNowError); !errors.As(err, &now) || now.Why.Reason != ownership.PrimaryElsewhere || b.device != nil {
+		t.Errorf("taken twice: %v", err)
+	}
+	must(t, a.give())
+	must(t, b.take())
+	if err := b.device.Write("2"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAPodEndsWhileTheAPIServerIsAwayAndTheReleaseWaits(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	c.down = true
+	must(t, a.holds())
+	is(t, a.give(), provision.ErrUnavailable)
+	if k := a.durable(); a.device != nil || !k.GaveUp(k.Opened) {
+		t.Errorf("mounted %v, kept %+v", a.device != nil, a.durable())
+	}
+	if err := a.holds(); err == nil {
+		t.Error("a volume that was given up is given to a pod")
+	}
+	c.down = false
+	must(t, a.give())
+	if c.phase() != "Released a" || !c.current().Status.Ownership.Clean {
+		t.Errorf("the record says %s", c.phase())
+	}
+}
+
+func TestAVolumeThatAProcessOfAnotherNamespaceHasIsNotGivenUp(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	hidden, err := a.kernel.Open(a.epoch)
+	must(t, err)
+	is(t, a.give(), provision.ErrInUse)
+	if c.phase() != "Active a" || a.durable().Taken.Boot != a.bootID() {
+		t.Errorf("the record says %s, kept %+v", c.phase(), a.durable())
+	}
+	hidden.Close()
+	must(t, a.give())
+	if c.phase() != "Released a" {
+		t.Errorf("the record says %s", c.phase())
+	}
+}
+
+func TestAnEpochInWhichAPodStillWritesIsNotClosed(t *testing.T) {
+	for mode, binds := range map[v1alpha1.VolumeMode]int{v1alpha1.Filesystem: 1, v1alpha1.Block: 1} {
+		c := calm(t, func(v *v1alpha1.Volume) { v.Spec.VolumeMode = mode })
+		a := c.machines[0]
+		use := a.mounts()
+		if mode == v1alpha1.Block {
+			use = func(context.Context) error { return nil }
+		}
+		must(t, a.does(func() error { return a.owner.Take(c.ctx, theVolume, use) }))
+		a.binds = []string{"/pod"}[:binds]
+		is(t, a.give(), provision.ErrInUse)
+		must(t, a.holds())
+		if c.phase() != "Active a" {
+			t.Errorf("%s: the record says %s", mode, c.phase())
+		}
+		a.binds = nil
+		must(t, a.give())
+	}
+}
+
+func TestARawBlockVolumeStaysTakenWhenTheAgentRestartsAndNotWhenTheMachineDoes(t *testing.T) {
+	c := calm(t, func(v *v1alpha1.Volume) { v.Spec.VolumeMode = v1alpha1.Block })
+	a := c.machines[0]
+	must(t, a.does(func() error { return a.owner.Take(c.ctx, theVolume, func(context.Context) error { return nil }) }))
+	c.s.end(a.agent)
+	a.starts()
+	c.works(3)
+	must(t, a.holds())
+	if c.phase() != "Active a" {
+		t.Errorf("after a restart of the agent the record says %s", c.phase())
+	}
+	c.s.end(a.agent)
+	must(t, c.target.Crash("a"))
+	a.disk.PowerOff()
+	a.boots()
+	if err := a.holds(); err == nil {
+		t.Error("a volume of an earlier boot is given to a pod")
+	}
+	c.works(5)
+	if c.phase() != "Released a" && c.phase() != "Fenced a" {
+		t.Errorf("after a restart of the machine the record says %s", c.phase())
+	}
+}
+
+func TestAVolumeThatWasTakenAndNotMountedIsGivenUpByTheNextAgent(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	broken := errors.New("no filesystem")
+	is(t, a.does(func() error {
+		return a.owner.Take(c.ctx, theVolume, func(context.Context) error { return broken })
+	}), broken)
+	c.works(3)
+	if c.phase() != "Active a" {
+		t.Errorf("the epoch of a kubelet that asks again soon was given up: %s", c.phase())
+	}
+	c.s.end(a.agent)
+	a.starts()
+	c.works(3)
+	if c.phase() != "Released a" || !a.guarded.IsZero() {
+		t.Errorf("the record says %s, the guard knows of %v", c.phase(), a.guarded)
+	}
+}
+
+func TestASessionThatEndedIsRenewedUnderTheMount(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	must(t, c.target.Relogin("a"))
+	a.poked = false
+	must(t, a.does(func() error { return a.owner.Watch(c.ctx) }))
+	if !a.poked {
+		t.Error("the end of the session is not noticed")
+	}
+	must(t, a.does(func() error { _, err := a.owner.Tend(c.ctx, theVolume); return err }))
+	if got := changing(c.effects); got != "Register Reserve" {
+		t.Errorf("renewed by %s", got)
+	}
+	if err := a.device.Write("1"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADiskOfAnotherIdentityIsNotUsedAndStillComesOff(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	must(t, a.give())
+	must(t, c.target.Replace("wwn:2"))
+	is(t, a.take(), provision.ErrUnavailable)
+	if a.device != nil {
+		t.Error("it is mounted")
+	}
+}
+
+func TestTheReservationOfADeletedVolumeGoesWithItsLastAttachment(t *testing.T) {
+	c := calm(t)
+	a, b := c.machines[0], c.machines[1]
+	must(t, a.take())
+	must(t, a.give())
+	v := c.current().DeepCopy()
+	now := metav1.Unix(1, 0)
+	v.DeletionTimestamp = &now
+	c.put(v)
+	c.works(10)
+	if n := len(c.current().Status.Ownership.Replicas); n > 0 {
+		t.Fatalf("%d attachments are left", n)
+	}
+	must(t, b.kernel.Attach(c.ctx, theDisk))
+	if view, err := b.kernel.Look(c.ctx, theDisk); err != nil || view.Holder != 0 {
+		t.Errorf("the reservation has the key %#x, %v", uint64(view.Holder), err)
+	}
+}
+
+func TestAPeerIsAnsweredWhileAnOperationHoldsTheVolume(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.does(func() error {
+		return a.owner.Take(c.ctx, theVolume, func(ctx context.Context) error {
+			p, known, err := a.owner.Peer(ctx, theVolume, "b")
+			if err != nil || !known || p.Node != "a" || p.Copy.Opened.Number != 2 {
+				t.Errorf("the answer is %+v, %v, %v", p, known, err)
+			}
+			return nil
+		})
+	}))
+	must(t, a.does(func() error {
+		_, known, err := a.owner.Peer(c.ctx, "pvc-00000000-0000-0000-0000-000000000009", "b")
+		if known {
+			t.Error("the node answers for a volume that it does not know")
+		}
+		return err
+	}))
+}
+
+// diesAt makes a call whose agent, or machine, dies when it reaches an effect; false if there is none.
+func diesAt(t *testing.T, n int, power, giving bool) bool {
+	t.Helper()
+	c := calm(t)
+	a := c.machines[0]
+	a.wanted = true
+	if giving {
+		must(t, a.take())
+		a.wanted, a.served = false, true
+	}
+	return c.crashes(a, n, power, giving)
+}
+
+// crashes runs a call until an effect, ends the agent there, and lets the cluster come to rest.
+func (c *cluster) crashes(a *machine, n int, power, giving bool) bool {
+	ended := false
+	c.effects = nil
+	c.s.begin(a.agent, "dying", func() {
+		if giving {
+			_ = a.owner.Give(c.ctx, theVolume, a.off())
+		} else {
+			_ = a.owner.Take(c.ctx, theVolume, a.mounts())
+		}
+		ended = true
+	})
+	for len(c.effects) < n && c.s.step(func(*task) bool { return true }) {
+	}
+	if ended {
+		return false
+	}
+	c.s.end(a.agent)
+	if power {
+		a.unmounts()
+		_ = c.target.Crash(a.name)
+		a.disk.PowerOff()
+		a.boots()
+	} else {
+		a.starts()
+	}
+	c.settle()
+	c.judgeLog()
+	return true
+}
+
+func TestACallGoesOnAfterACrashAtAnyEffect(t *testing.T) {
+	for _, power := range []bool{false, true} {
+		for call, giving := range map[string]bool{"take": false, "give": true} {
+			n := 1
+			for diesAt(t, n, power, giving) {
+				n++
+			}
+			if n < 15 {
+				t.Errorf("%s has only %d effects", call, n)
+			}
+		}
+	}
+}
