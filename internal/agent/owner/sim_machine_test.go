@@ -91,7 +91,11 @@ func (w *world) effect(name string, f func() error) error {
 		return errDead
 	}
 	c.effects = append(c.effects, name)
-	if !c.faulty || !c.s.chance(150*c.calm) {
+	rare := 150 * c.calm
+	if name == "Store" {
+		rare = 30 // the node's own disk is full
+	}
+	if !c.faulty || !c.s.chance(rare) {
 		return f()
 	}
 	if c.s.chance(2) {

@@ -202,9 +202,6 @@ func (c *cluster) settle() {
 		c.controls()
 		for c.s.step(func(*task) bool { return true }) {
 		}
-		for _, m := range c.machines {
-			c.trace("round %d %s wanted %v served %v mounted %v fenced %v guarded %v kept %+v said %v", round, m.name, m.wanted, m.served, m.device != nil, m.fenced, m.guarded, m.durable(), m.said)
-		}
 		c.ticks(2 * time.Second)
 	}
 	if c.violation != "" {
