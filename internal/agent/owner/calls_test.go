@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/owner"
 	"berth.dev/berth/internal/publish/staging"
 )
 
