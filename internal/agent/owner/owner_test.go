@@ -50,6 +50,28 @@ func TestAnotherNodeWaitsForTheOwner(t *testing.T) {
 	}
 }
 
+func TestANodeThatIsFencedClosesItsEpochsAndThenGivesItsWord(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	a.fenced = true
+	broken := errors.New("a process hangs")
+	c.stuck = broken
+	is(t, a.does(func() error { return a.owner.Vouch(c.ctx) }), broken)
+	if err := a.holds(); err == nil || !a.fenced {
+		t.Errorf("a pod gets the volume of a node that is fenced: %v", err)
+	}
+	c.stuck = nil
+	must(t, a.does(func() error { return a.owner.Vouch(c.ctx) }))
+	if k := a.durable(); a.fenced || a.device != nil || !k.GaveUp(k.Opened) || !a.guarded.IsZero() {
+		t.Errorf("fenced %v, mounted %v, kept %+v, guarded %v", a.fenced, a.device != nil, k, a.guarded)
+	}
+	must(t, a.take()) // a new epoch
+	if c.phase() != "Active a" || a.epoch.Number != 3 {
+		t.Errorf("the record says %s, mounted in epoch %v", c.phase(), a.epoch)
+	}
+}
+
 func TestAPodEndsWhileTheAPIServerIsAwayAndTheReleaseWaits(t *testing.T) {
 	c := calm(t)
 	a := c.machines[0]

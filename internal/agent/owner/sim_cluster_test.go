@@ -47,6 +47,7 @@ type cluster struct {
 	revision int
 	down     bool
 	restored int
+	stuck    error // of unmounts that no kubelet asked for
 	plot     plot
 	// effects are the names of those that have happened.
 	effects []string

@@ -143,7 +143,12 @@ func (w *world) Mounts(provision.Content) ([]string, error) {
 }
 
 func (w *world) Unmount(context.Context, string) error {
-	return w.effect("Unmount", func() error { w.m.unmounts(); return nil })
+	return w.effect("Unmount", func() error {
+		if w.m.c.stuck == nil {
+			w.m.unmounts()
+		}
+		return w.m.c.stuck
+	})
 }
 
 func (w *world) Read(_ context.Context, volume string) (v *v1alpha1.Volume, err error) {
