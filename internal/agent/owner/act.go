@@ -70,6 +70,7 @@ func (o *Owner) keep(l *look, change func(k *journal.Kept) error) error {
 
 // use makes the volume writable in the epoch that this node has opened. The guard knows the epoch
 // first, and the node keeps that pods may have the volume: a crash after that leaves it to be unmounted.
+// Action.Check has no effect here: each mount begins with the check that the filesystem's tool makes.
 func (o *Owner) use(ctx context.Context, l *look, a *asking) error {
 	if l.facts.Mounted {
 		return a.use(ctx)
