@@ -46,7 +46,7 @@ func TestALoopTendsWhatTheNodeKeepsAtTheStartAndTriesAgain(t *testing.T) {
 		})
 		ended := make(chan error)
 		go func() { ended <- l.Run(o) }()
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) //nolint:forbidigo // virtual time
 		tended, asked := w.tended.Load(), w.asked.Load()
 		if tended < 12 || asked < 10 { // each look of Watch loads, too
 			t.Errorf("in ten seconds the volume was looked at %d times, and the guard %d times", tended, asked)

@@ -180,7 +180,7 @@ func (w *world) Replace(_ context.Context, v *v1alpha1.Volume) error {
 	return err
 }
 
-func (w *world) Ask(ctx context.Context, volume string, nodes []string) (out []ownership.Peer) {
+func (w *world) Ask(_ context.Context, _ string, nodes []string) (out []ownership.Peer) {
 	if !w.m.c.s.yield() {
 		return nil
 	}
