@@ -113,10 +113,10 @@ func cutPod(d driver.Driver) toolscache.TransformFunc {
 			v := &pod.Spec.Volumes[i]
 			ours := d.Describes(v)
 			claim := v.PersistentVolumeClaim != nil || v.Ephemeral != nil
-			if ours || claim && (pod.Spec.NodeName == "" || d.Epochs) {
+			if ours || claim && (pod.Spec.NodeName == "" || d.Epochs()) {
 				cut.Spec.Volumes = append(cut.Spec.Volumes, *v)
 			}
-			stated = stated || ours || claim && d.Epochs
+			stated = stated || ours || claim && d.Epochs()
 		}
 		if stated {
 			cut.Status.InitContainerStatuses = states(pod.Status.InitContainerStatuses)

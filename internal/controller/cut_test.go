@@ -10,6 +10,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/driver"
+	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -74,7 +75,7 @@ func TestAPodKeepsItsClaimsUntilItHasItsNode(t *testing.T) {
 
 func TestAPodOfADriverWithEpochsKeepsItsClaimsAndWhatHasBegun(t *testing.T) {
 	d := driver.Local()
-	d.Epochs = true
+	d.Kind = ownership.Attachments
 	p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n", Volumes: []corev1.Volume{
 		{Name: "none", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: "claim", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}},

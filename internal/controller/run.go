@@ -227,7 +227,7 @@ func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) erro
 
 // addOversight adds the oversight of volumes with epochs, if the driver has any. It runs in every process.
 func addOversight(m ctrl.Manager, o Options) error {
-	if !o.Driver.Epochs {
+	if !o.Driver.Epochs() {
 		return nil
 	}
 	leases, err := client.NewWithWatch(m.GetConfig(), client.Options{HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})

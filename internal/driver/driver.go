@@ -26,9 +26,6 @@ type Driver struct {
 	Kind ownership.Kind
 	// Capacity says whether the room for new volumes differs between nodes, and is published.
 	Capacity bool
-	// Epochs says whether its volumes may have several replicas, and so a record of ownership that
-	// each controller oversees.
-	Epochs bool
 }
 
 // Local is the driver of volumes that live on a node's own disks.
@@ -53,6 +50,10 @@ func Disk() Driver {
 		Kind:        ownership.Attachments,
 	}
 }
+
+// Epochs says whether the driver's volumes may have several replicas, and so a record of ownership that
+// controllers oversee.
+func (d Driver) Epochs() bool { return d.Kind.Traits().Owned }
 
 // Supports returns an empty string for an access mode in which the driver's volumes can be
 // used, and otherwise says for users why it is refused.

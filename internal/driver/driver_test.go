@@ -232,3 +232,20 @@ func TestObjectsThatAreNoDriversPass(t *testing.T) {
 		t.Errorf("%d nodes, %v", len(nodes.Items), err)
 	}
 }
+
+func TestTheDriverOfSharedDisksHasVolumesWithEpochs(t *testing.T) {
+	d := Disk()
+	if d.Name == Local().Name || !d.Kind.Traits().Owned || Local().Kind.Traits().Owned {
+		t.Errorf("%s has volumes of kind %v, and the local driver of kind %v", d.Name, d.Kind, Local().Kind)
+	}
+	for mode, served := range map[corev1.PersistentVolumeAccessMode]bool{
+		corev1.ReadWriteOnce: true, corev1.ReadWriteOncePod: true, corev1.ReadWriteMany: false, corev1.ReadOnlyMany: false,
+	} {
+		if refusal := d.Supports(mode); (refusal == "") != served {
+			t.Errorf("%s: %q", mode, refusal)
+		}
+	}
+	if d.Inline || d.Capacity {
+		t.Errorf("inline volumes %v, capacity of nodes %v: a shared disk is on no node", d.Inline, d.Capacity)
+	}
+}

@@ -70,6 +70,7 @@ func (o *Owner) keep(l *look, change func(k *journal.Kept) error) error {
 
 // use makes the volume writable in the epoch that this node has opened. The guard knows the epoch
 // first, and the node keeps that pods may have the volume: a crash after that leaves it to be unmounted.
+// Action.Check has no effect here: each mount begins with the check that the filesystem's tool makes.
 func (o *Owner) use(ctx context.Context, l *look, a *asking) error {
 	if l.facts.Mounted {
 		return a.use(ctx)
@@ -180,6 +181,10 @@ func (o *Owner) tellGuard(ctx context.Context, l *look) error {
 // move begins to attach or detach the disk, in the background and without the lock. One step at a time
 // is under way.
 func (o *Owner) move(l *look, verb ownership.Verb) error {
+	last, waits := clears(l)
+	if verb == ownership.Detach && waits {
+		return nil // the record changes when they are gone
+	}
 	began := false
 	o.hinted(l.id, func(h *hint) {
 		began = !h.moving
@@ -188,9 +193,9 @@ func (o *Owner) move(l *look, verb ownership.Verb) error {
 	if !began {
 		return nil
 	}
-	id, disk, clears := l.id, l.disk, verb == ownership.Detach && lastOfDeleted(l)
+	id, disk := l.id, l.disk
 	o.c.Background(func(ctx context.Context) {
-		err := o.moved(ctx, verb, disk, clears)
+		err := o.moved(ctx, verb, disk, last)
 		o.hinted(id, func(h *hint) { h.moving, h.failed = false, err })
 		if err != nil {
 			o.c.Log.Error(err, "moving a shared disk failed, trying again", "volume", id, "step", verb.String())
@@ -202,11 +207,11 @@ func (o *Owner) move(l *look, verb ownership.Verb) error {
 	return nil
 }
 
-func (o *Owner) moved(ctx context.Context, verb ownership.Verb, disk shared.Disk, clears bool) error {
+func (o *Owner) moved(ctx context.Context, verb ownership.Verb, disk shared.Disk, last bool) error {
 	switch {
 	case verb == ownership.Attach:
 		return o.c.World.Attach(ctx, disk)
-	case clears:
+	case last:
 		if err := o.c.World.Clear(ctx, disk); err != nil {
 			return err
 		}
@@ -214,14 +219,23 @@ func (o *Owner) moved(ctx context.Context, verb ownership.Verb, disk shared.Disk
 	return o.c.World.Detach(ctx, disk)
 }
 
-// lastOfDeleted says whether this is the last attachment of a volume that is being deleted: with it
-// goes the reservation, which nothing else ever gives up.
-func lastOfDeleted(l *look) bool {
-	v := l.facts.Record
-	if v == nil || !v.Deleting || l.view.Link != ownership.Attached {
-		return false
+// remain are the entries of a volume that is being deleted, other than this node's, that are not gone.
+func remain(l *look) (nodes []string) {
+	for _, r := range l.facts.Record.Replicas {
+		if r.Node != l.facts.Me && r.State != ownership.Gone {
+			nodes = append(nodes, r.Node)
+		}
 	}
-	return !slices.ContainsFunc(v.Replicas, func(r ownership.Replica) bool {
-		return r.Node != l.facts.Me && r.State != ownership.Gone
-	})
+	return nodes
+}
+
+// clears says whether the reservation of a deleted volume goes before this detach, and waits whether the
+// detach must wait for that of other nodes. The attachment with the first name is the last that goes:
+// with it goes the reservation, which nothing else ever gives up.
+func clears(l *look) (clears, waits bool) {
+	if v := l.facts.Record; v == nil || !v.Deleting || l.view.Link != ownership.Attached {
+		return false, false
+	}
+	others := remain(l)
+	return len(others) == 0, len(others) > 0 && l.facts.Me < slices.Min(others)
 }

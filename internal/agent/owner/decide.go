@@ -99,17 +99,11 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 	}
 	out = answer{action: said, do: do, trouble: l.trouble}
 	switch {
-	case said.Verb == ownership.Done && a.use != nil: // mounted: the kubelet asks again after a crash
+	case a.use != nil && (do.Verb == ownership.Mount || said.Verb == ownership.Done): // done: a kubelet asks again
 		out.mounted = true
 		return out, false, o.use(ctx, l, a)
-	case said.Verb == ownership.Done && a.unstaging:
+	case said.Verb == ownership.Done, do.Verb <= ownership.GiveUp, do.Verb == ownership.Mount:
 		return out, false, nil
-	case do.Verb <= ownership.GiveUp, do.Verb == ownership.Mount && a.use == nil:
-		return out, false, nil
-	}
-	if do.Verb == ownership.Mount {
-		out.mounted = true
-		return out, false, o.use(ctx, l, a)
 	}
 	more, err = o.carryOut(ctx, l, do, a)
 	return out, more, err

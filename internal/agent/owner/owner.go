@@ -147,6 +147,9 @@ func (o *Owner) Take(ctx context.Context, id string, use func(context.Context) e
 // Holds implements staging.Owner.
 func (o *Owner) Holds(ctx context.Context, id string, use func(context.Context) error) error {
 	return o.alone(ctx, id, func(ctx context.Context) error {
+		if o.isFenced() {
+			return fmt.Errorf("%w: volume %s: %w", provision.ErrUnavailable, id, errLapsed)
+		}
 		k, _, err := o.c.World.Load(id)
 		if err != nil {
 			return err
@@ -230,6 +233,13 @@ func (o *Owner) lapse() {
 	for cancel := range o.running {
 		(*cancel)(errLapsed)
 	}
+}
+
+// isFenced says whether the guard was fenced when it was asked last.
+func (o *Owner) isFenced() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.fenced
 }
 
 // mayContinue says whether epochs of the volume that began earlier may go on here.

@@ -32,6 +32,7 @@ type machine struct {
 	kernel  *simdisk.Node
 	device  *simdisk.Device
 	epoch   lineage.Epoch
+	binds   []string        // where pods have the volume
 	late    []simdisk.Write // commands on their way
 	guarded lineage.Epoch   // the epoch that the guard knows to be open
 	fenced  bool
@@ -89,7 +90,12 @@ func (w *world) effect(name string, f func() error) error {
 	if !c.s.yield() {
 		return errDead
 	}
-	if !c.faulty || !c.s.chance(150*c.calm) {
+	c.effects = append(c.effects, name)
+	rare := 150 * c.calm
+	if name == "Store" {
+		rare = 30 // the node's own disk is full
+	}
+	if !c.faulty || !c.s.chance(rare) {
 		return f()
 	}
 	if c.s.chance(2) {
@@ -131,13 +137,18 @@ func (w *world) Store(k journal.Kept) error {
 
 func (w *world) Mounts(provision.Content) ([]string, error) {
 	if w.m.device == nil {
-		return nil, nil
+		return w.m.binds, nil
 	}
-	return []string{staged}, nil
+	return append([]string{staged}, w.m.binds...), nil
 }
 
 func (w *world) Unmount(context.Context, string) error {
-	return w.effect("Unmount", func() error { w.m.unmounts(); return nil })
+	return w.effect("Unmount", func() error {
+		if w.m.c.stuck == nil {
+			w.m.unmounts()
+		}
+		return w.m.c.stuck
+	})
 }
 
 func (w *world) Read(_ context.Context, volume string) (v *v1alpha1.Volume, err error) {
@@ -169,7 +180,7 @@ func (w *world) Replace(_ context.Context, v *v1alpha1.Volume) error {
 	return err
 }
 
-func (w *world) Ask(ctx context.Context, volume string, nodes []string) (out []ownership.Peer) {
+func (w *world) Ask(_ context.Context, _ string, nodes []string) (out []ownership.Peer) {
 	if !w.m.c.s.yield() {
 		return nil
 	}

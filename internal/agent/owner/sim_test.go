@@ -183,7 +183,11 @@ func (c *cluster) settle() {
 			m.stops()
 		}
 	}
-	for round := 0; round < 80 && c.violation == ""; round++ {
+	for round, rests := 0, 0; round < 80 && rests < 5 && c.violation == ""; round++ {
+		rests++
+		if !c.has(wanted) {
+			rests = 0
+		}
 		for _, m := range c.machines {
 			m.lands()
 			c.losesOrWrites(m)
@@ -198,22 +202,24 @@ func (c *cluster) settle() {
 		c.controls()
 		for c.s.step(func(*task) bool { return true }) {
 		}
-		for _, m := range c.machines {
-			c.trace("round %d %s wanted %v served %v mounted %v fenced %v guarded %v kept %+v said %v", round, m.name, m.wanted, m.served, m.device != nil, m.fenced, m.guarded, m.durable(), m.said)
-		}
 		c.ticks(2 * time.Second)
 	}
 	if c.violation != "" {
 		return
 	}
-	v := c.current().Status.Ownership
-	if !wanted.served || wanted.device == nil || v.Primary.Node != wanted.name || v.Primary.Phase != v1alpha1.PrimaryActive {
+	if v := c.current().Status.Ownership; !c.has(wanted) {
 		c.fail("rest: the pod on %s has no volume (served %v, mounted %v: %v); the record says %s of %s in epoch %v", wanted.name, wanted.served, wanted.device != nil, wanted.said, v.Primary.Phase, v.Primary.Node, v.Epoch)
 		return
 	}
 	if err := wanted.device.Write("last"); err != nil {
 		c.fail("rest: the pod on %s cannot write: %v", wanted.name, err)
 	}
+}
+
+// has says whether the pod on a machine has the volume, and the record says so.
+func (c *cluster) has(m *machine) bool {
+	p := c.current().Status.Ownership.Primary
+	return m.served && m.device != nil && p.Node == m.name && p.Phase == v1alpha1.PrimaryActive
 }
 
 func TestOwnersOnOneDiskNeverWriteTwoEpochsInterleaved(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 const boot = "boot-1"
 
 var (
-	epochs = driver.Driver{Name: "disk.berth.dev", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Epochs: true}
+	epochs = driver.Driver{Name: "disk.berth.dev", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Kind: ownership.Snapshots}
 	e1, e2 = lineage.Epoch{Number: 1, ID: "one"}, lineage.Epoch{Number: 2, ID: "two"}
 	first  = lineage.Point{Epoch: e1, Seq: 1}
 	nodes  = []string{"n1", "n2", "n3"}

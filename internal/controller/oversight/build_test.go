@@ -23,7 +23,7 @@ const (
 )
 
 // epochs is a driver whose volumes have replicas.
-var epochs = driver.Driver{Name: "disk.berth.dev", Epochs: true}
+var epochs = driver.Driver{Name: "disk.berth.dev", Kind: ownership.Snapshots}
 
 var (
 	e1    = lineage.Epoch{Number: 1, ID: "one"}

@@ -1,0 +1,244 @@
+package owner_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/owner"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+)
+
+func TestAVolumeIsTakenAndGivenUpInTheOrderOfTheProtocol(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	// Epoch, promise, session, reservation, opened, Active, then the guard, and that pods may have it.
+	if got, want := changing(c.effects), "Replace Store Register Reserve Store Replace OpenEpoch Store"; got != want {
+		t.Errorf("taken by %s, want %s", got, want)
+	}
+	if c.phase() != "Active a" || a.device.Write("1") != nil {
+		t.Errorf("the record says %s", c.phase())
+	}
+	must(t, a.give())
+	// Closed, unmounted, flushed and kept, then the guard, and last the release.
+	if got, want := changing(c.effects), "Store Flush Store CloseEpoch Replace"; got != want {
+		t.Errorf("given up by %s, want %s", got, want)
+	}
+	if c.phase() != "Released a" || !c.current().Status.Ownership.Clean {
+		t.Errorf("the record says %s, clean %v", c.phase(), c.current().Status.Ownership.Clean)
+	}
+}
+
+func TestAnotherNodeWaitsForTheOwner(t *testing.T) {
+	c := calm(t)
+	a, b := c.machines[0], c.machines[1]
+	must(t, a.take())
+	err := b.take()
+	is(t, err, provision.ErrUnavailable)
+	if now := new(owner.NotNowError); !errors.As(err, &now) || now.Why.Reason != ownership.PrimaryElsewhere || b.device != nil {
+		t.Errorf("taken twice: %v", err)
+	}
+	must(t, a.give())
+	must(t, b.take())
+	if err := b.device.Write("2"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestANodeThatIsFencedClosesItsEpochsAndThenGivesItsWord(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	a.fenced = true
+	broken := errors.New("a process hangs")
+	c.stuck = broken
+	is(t, a.does(func() error { return a.owner.Vouch(c.ctx) }), broken)
+	if err := a.holds(); err == nil || !a.fenced {
+		t.Errorf("a pod gets the volume of a node that is fenced: %v", err)
+	}
+	c.stuck = nil
+	must(t, a.does(func() error { return a.owner.Vouch(c.ctx) }))
+	if k := a.durable(); a.fenced || a.device != nil || !k.GaveUp(k.Opened) || !a.guarded.IsZero() {
+		t.Errorf("fenced %v, mounted %v, kept %+v, guarded %v", a.fenced, a.device != nil, k, a.guarded)
+	}
+	must(t, a.take()) // a new epoch
+	if c.phase() != "Active a" || a.epoch.Number != 3 {
+		t.Errorf("the record says %s, mounted in epoch %v", c.phase(), a.epoch)
+	}
+}
+
+func TestAPodEndsWhileTheAPIServerIsAwayAndTheReleaseWaits(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	c.down = true
+	must(t, a.holds())
+	is(t, a.give(), provision.ErrUnavailable)
+	if k := a.durable(); a.device != nil || !k.GaveUp(k.Opened) {
+		t.Errorf("mounted %v, kept %+v", a.device != nil, a.durable())
+	}
+	if err := a.holds(); err == nil {
+		t.Error("a volume that was given up is given to a pod")
+	}
+	c.down = false
+	must(t, a.give())
+	if c.phase() != "Released a" || !c.current().Status.Ownership.Clean {
+		t.Errorf("the record says %s", c.phase())
+	}
+}
+
+func TestAVolumeThatAProcessOfAnotherNamespaceHasIsNotGivenUp(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	hidden, err := a.kernel.Open(a.epoch)
+	must(t, err)
+	is(t, a.give(), provision.ErrInUse)
+	if c.phase() != "Active a" || a.durable().Taken.Boot != a.bootID() {
+		t.Errorf("the record says %s, kept %+v", c.phase(), a.durable())
+	}
+	hidden.Close()
+	must(t, a.give())
+	if c.phase() != "Released a" {
+		t.Errorf("the record says %s", c.phase())
+	}
+}
+
+func TestAnEpochInWhichAPodStillWritesIsNotClosed(t *testing.T) {
+	for mode, binds := range map[v1alpha1.VolumeMode]int{v1alpha1.Filesystem: 1, v1alpha1.Block: 1} {
+		c := calm(t, func(v *v1alpha1.Volume) { v.Spec.VolumeMode = mode })
+		a := c.machines[0]
+		use := a.mounts()
+		if mode == v1alpha1.Block {
+			use = func(context.Context) error { return nil }
+		}
+		must(t, a.does(func() error { return a.owner.Take(c.ctx, theVolume, use) }))
+		a.binds = []string{"/pod"}[:binds]
+		is(t, a.give(), provision.ErrInUse)
+		must(t, a.holds())
+		if c.phase() != "Active a" {
+			t.Errorf("%s: the record says %s", mode, c.phase())
+		}
+		a.binds = nil
+		must(t, a.give())
+	}
+}
+
+func TestARawBlockVolumeStaysTakenWhenTheAgentRestartsAndNotWhenTheMachineDoes(t *testing.T) {
+	c := calm(t, func(v *v1alpha1.Volume) { v.Spec.VolumeMode = v1alpha1.Block })
+	a := c.machines[0]
+	must(t, a.does(func() error { return a.owner.Take(c.ctx, theVolume, func(context.Context) error { return nil }) }))
+	c.s.end(a.agent)
+	a.starts()
+	c.works(3)
+	must(t, a.holds())
+	if c.phase() != "Active a" {
+		t.Errorf("after a restart of the agent the record says %s", c.phase())
+	}
+	c.s.end(a.agent)
+	must(t, c.target.Crash("a"))
+	a.disk.PowerOff()
+	a.boots()
+	if err := a.holds(); err == nil {
+		t.Error("a volume of an earlier boot is given to a pod")
+	}
+	c.works(5)
+	if c.phase() != "Released a" && c.phase() != "Fenced a" {
+		t.Errorf("after a restart of the machine the record says %s", c.phase())
+	}
+}
+
+func TestAVolumeThatWasTakenAndNotMountedIsGivenUpByTheNextAgent(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	broken := errors.New("no filesystem")
+	is(t, a.does(func() error {
+		return a.owner.Take(c.ctx, theVolume, func(context.Context) error { return broken })
+	}), broken)
+	c.works(3)
+	if c.phase() != "Active a" {
+		t.Errorf("the epoch of a kubelet that asks again soon was given up: %s", c.phase())
+	}
+	c.s.end(a.agent)
+	a.starts()
+	c.works(3)
+	if c.phase() != "Released a" || !a.guarded.IsZero() {
+		t.Errorf("the record says %s, the guard knows of %v", c.phase(), a.guarded)
+	}
+}
+
+func TestASessionThatEndedIsRenewedUnderTheMount(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	must(t, c.target.Relogin("a"))
+	a.poked = false
+	must(t, a.does(func() error { return a.owner.Watch(c.ctx) }))
+	if !a.poked {
+		t.Error("the end of the session is not noticed")
+	}
+	must(t, a.does(func() error { _, err := a.owner.Tend(c.ctx, theVolume); return err }))
+	if got := changing(c.effects); got != "Register Reserve" {
+		t.Errorf("renewed by %s", got)
+	}
+	if err := a.device.Write("1"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADiskOfAnotherIdentityIsNotUsedAndStillComesOff(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	must(t, a.give())
+	must(t, c.target.Replace("wwn:2"))
+	is(t, a.take(), provision.ErrUnavailable)
+	if a.device != nil {
+		t.Error("it is mounted")
+	}
+}
+
+func TestTheReservationOfADeletedVolumeGoesWithItsLastAttachment(t *testing.T) {
+	c := calm(t)
+	a, b := c.machines[0], c.machines[1]
+	must(t, a.take())
+	must(t, a.give())
+	v := c.current().DeepCopy()
+	now := metav1.Unix(1, 0)
+	v.DeletionTimestamp = &now
+	c.put(v)
+	c.works(10)
+	if n := len(c.current().Status.Ownership.Replicas); n > 0 {
+		t.Fatalf("%d attachments are left", n)
+	}
+	must(t, b.kernel.Attach(c.ctx, theDisk))
+	if view, err := b.kernel.Look(c.ctx, theDisk); err != nil || view.Holder != 0 {
+		t.Errorf("the reservation has the key %#x, %v", uint64(view.Holder), err)
+	}
+}
+
+func TestAPeerIsAnsweredWhileAnOperationHoldsTheVolume(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.does(func() error {
+		return a.owner.Take(c.ctx, theVolume, func(ctx context.Context) error {
+			p, known, err := a.owner.Peer(ctx, theVolume, "b")
+			if err != nil || !known || p.Node != "a" || p.Copy.Opened.Number != 2 {
+				t.Errorf("the answer is %+v, %v, %v", p, known, err)
+			}
+			return nil
+		})
+	}))
+	must(t, a.does(func() error {
+		_, known, err := a.owner.Peer(c.ctx, "pvc-00000000-0000-0000-0000-000000000009", "b")
+		if known {
+			t.Error("the node answers for a volume that it does not know")
+		}
+		return err
+	}))
+}
