@@ -27,7 +27,7 @@ const (
 	idleFor         = 2 * time.Minute
 	maxHead         = 8 << 10
 	maxConnections  = 512 // of all peers together
-	maxOfPeer       = 8   // of one peer, and of all controllers together
+	maxOfPeer       = 16  // of one peer, and of all controllers together: each uses up to 4
 )
 
 // Copies are the copies of this node.
