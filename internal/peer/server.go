@@ -27,7 +27,7 @@ const (
 	idleFor         = 2 * time.Minute
 	maxHead         = 8 << 10
 	maxConnections  = 512 // of all peers together
-	maxOfPeer       = 8   // of one peer, and of all controllers together
+	maxOfPeer       = 16  // of one peer, and of all controllers together: each uses up to 4
 )
 
 // Copies are the copies of this node.
@@ -92,14 +92,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "you have too many connections", http.StatusTooManyRequests)
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, 0) // questions have no body
-	if r.Method != http.MethodGet {
-		http.Error(w, "questions are asked by GET", http.StatusMethodNotAllowed)
+	conn := http.NewResponseController(w)
+	if r.Method != http.MethodGet || r.ContentLength != 0 {
+		_ = conn.SetReadDeadline(time.Now().Add(answerWithin)) // net/http reads what is left of a body
+		w.Header().Set("Connection", "close")
+		http.Error(w, "questions are asked by GET, and have no body", http.StatusBadRequest)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 	defer cancel()
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin))
+	_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))
 	s.answer(ctx, w, r, asker)
 }
 

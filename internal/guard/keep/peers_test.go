@@ -69,6 +69,7 @@ func (w *world) Contacts(ctx context.Context, nodes []string) (out []ownership.P
 		}
 	}
 	w.asked++
+	w.askedAt = w.clock()
 	w.mu.Unlock()
 	slices.SortFunc(answers, func(a, b answer) int { return int(a.after - b.after) })
 	begun := time.Now()

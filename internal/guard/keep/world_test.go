@@ -61,6 +61,7 @@ type world struct {
 	ended      *atomic.Bool // the guard that runs now
 	// counts for the end of a test.
 	renewals, stopped, granted, asked int
+	askedAt                           time.Duration // when peers were last asked
 }
 
 func newWorld(t *testing.T, seed uint64) *world {

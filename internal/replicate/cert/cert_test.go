@@ -55,6 +55,23 @@ func TestAPeerIsNobodyBeforeItsCertificateWasJudged(t *testing.T) {
 	}
 }
 
+func TestControllersAskQuestionsAndHaveNoPartInAStream(t *testing.T) {
+	leaf := &x509.Certificate{DNSNames: []string{cert.Name(cert.Controllers)}}
+	state := tls.ConnectionState{NegotiatedProtocol: string(cert.Questions), VerifiedChains: [][]*x509.Certificate{{leaf}}}
+	if peer, err := cert.PeerOf(state, cert.Questions); peer != cert.Controllers || err != nil {
+		t.Errorf("a controller is %q, %v", peer, err)
+	}
+	state.NegotiatedProtocol = string(cert.Stream)
+	if peer, err := cert.Peer(state); err == nil {
+		t.Errorf("in a stream, a controller is %q", peer)
+	}
+	leaf.IPAddresses = []net.IP{{10, 0, 0, 1}}
+	state.NegotiatedProtocol = string(cert.Questions)
+	if peer, err := cert.PeerOf(state, cert.Questions); err == nil {
+		t.Errorf("with an address beside its name, a controller is %q", peer)
+	}
+}
+
 type lacking struct{}
 
 func (lacking) Current() *tls.Certificate { return nil }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	certificates "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"berth.dev/berth/internal/replicate/cert"
 )
@@ -63,8 +64,17 @@ type Decision struct {
 	Request *x509.CertificateRequest
 }
 
-// Decide decides on a request. Agent is the user name of the agents' service account.
-func Decide(csr *certificates.CertificateSigningRequest, agent string) Decision {
+// Users are the user names of service accounts.
+type Users struct {
+	// OnNodes are those of the agents and of the guards: each may ask for the name of the node on which
+	// its pod runs.
+	OnNodes []string
+	// Controller may ask for the name of all controllers. Empty is no user.
+	Controller string
+}
+
+// Decide decides on a request.
+func Decide(csr *certificates.CertificateSigningRequest, users Users) Decision {
 	approved := false
 	for _, c := range csr.Status.Conditions {
 		if c.Type != certificates.CertificateApproved {
@@ -78,7 +88,7 @@ func Decide(csr *certificates.CertificateSigningRequest, agent string) Decision 
 	case len(csr.Status.Certificate) > 0:
 		return Decision{Verb: Ignore, Reason: ReasonFinished, Message: "the request has its certificate"}
 	}
-	d := judge(csr, agent)
+	d := judge(csr, users)
 	switch {
 	case d.Reason == ReasonOwnName && approved:
 		d.Verb = Sign
@@ -92,25 +102,18 @@ func Decide(csr *certificates.CertificateSigningRequest, agent string) Decision 
 	return d
 }
 
-// judge decides whether the request is an agent's for its own node.
-func judge(csr *certificates.CertificateSigningRequest, agent string) Decision {
-	if csr.Spec.Username != agent {
-		return Decision{Reason: ReasonNotAgent, Message: fmt.Sprintf("only %s may ask, and %s does", agent, csr.Spec.Username)}
-	}
-	nodes := csr.Spec.Extra[nodeKey]
-	if len(nodes) != 1 {
-		return Decision{Reason: ReasonNotBound, Message: "the token is not bound to a pod on a node"}
-	}
-	node := nodes[0]
-	if _, err := cert.NodeOf(cert.Name(node)); err != nil {
-		return Decision{Reason: ReasonNotBound, Message: fmt.Sprintf("%q is no name of a node", node)}
+// judge decides whether the request is for the own name of the user who asks.
+func judge(csr *certificates.CertificateSigningRequest, users Users) Decision {
+	node, refusal := asks(csr, users)
+	if refusal.Reason != "" {
+		return refusal
 	}
 	r, err := parse(csr.Spec.Request)
 	if err != nil {
 		return Decision{Reason: ReasonBadRequest, Message: err.Error()}
 	}
 	if problem := otherName(r, node); problem != "" {
-		return Decision{Reason: ReasonOtherName, Message: fmt.Sprintf("node %s may have a certificate of the name %s only: %s", node, cert.Name(node), problem)}
+		return Decision{Reason: ReasonOtherName, Message: fmt.Sprintf("%s may have a certificate of the name %s only: %s", csr.Spec.Username, cert.Name(node), problem)}
 	}
 	if key, ok := r.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() {
 		return Decision{Reason: ReasonOtherKey, Message: "the key is not of ECDSA on P-256"}
@@ -118,7 +121,26 @@ func judge(csr *certificates.CertificateSigningRequest, agent string) Decision {
 	if !sameUsages(csr.Spec.Usages) {
 		return Decision{Reason: ReasonOtherUsages, Message: fmt.Sprintf("the usages are %v, and a node's are %v", csr.Spec.Usages, Usages)}
 	}
-	return Decision{Reason: ReasonOwnName, Message: fmt.Sprintf("the agent of node %s asks for its own name", node), Node: node, Request: r}
+	return Decision{Reason: ReasonOwnName, Message: fmt.Sprintf("%s asks for its own name %s", csr.Spec.Username, cert.Name(node)), Node: node, Request: r}
+}
+
+// asks returns for whose name the user may ask: a node's or the controllers'.
+func asks(csr *certificates.CertificateSigningRequest, users Users) (name string, refusal Decision) {
+	user := csr.Spec.Username
+	switch {
+	case user != "" && user == users.Controller:
+		return cert.Controllers, Decision{}
+	case !slices.Contains(users.OnNodes, user):
+		return "", Decision{Reason: ReasonNotAgent, Message: fmt.Sprintf("only agents, guards and controllers may ask, and %s does", user)}
+	}
+	nodes := csr.Spec.Extra[nodeKey]
+	if len(nodes) != 1 {
+		return "", Decision{Reason: ReasonNotBound, Message: "the token is not bound to a pod on a node"}
+	}
+	if len(validation.IsDNS1123Subdomain(nodes[0])) > 0 {
+		return "", Decision{Reason: ReasonNotBound, Message: fmt.Sprintf("%q is no name of a node", nodes[0])}
+	}
+	return nodes[0], Decision{}
 }
 
 // parse reads the one request in the PEM text, and checks that its author has the key.

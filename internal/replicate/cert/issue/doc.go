@@ -1,7 +1,8 @@
 // Package issue gives each node the certificate of package cert, and no other.
 //
-// An agent asks with a CertificateSigningRequest (NewManager). The API server writes into it who asks and,
-// because the agent's token is bound to its pod, on which node: an agent cannot change that. The controller
-// decides what to do with a request (Decide) and signs (Authority.Sign). It approves a node's own name and
-// nothing else, and signs nothing that it would not have approved, whoever approved it.
+// An agent or a guard asks with a CertificateSigningRequest (NewManager). The API server writes into it
+// who asks and, because the asker's token is bound to its pod, on which node: the asker cannot change that.
+// Controllers ask for the one name that they share. The controller decides what to do with a request
+// (Decide) and signs (Authority.Sign). It approves the asker's own name and nothing else, and signs nothing
+// that it would not have approved, whoever approved it.
 package issue

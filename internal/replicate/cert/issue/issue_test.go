@@ -25,7 +25,13 @@ import (
 	"berth.dev/berth/internal/replicate/cert/issue"
 )
 
-const agent = "system:serviceaccount:berth-system:berth-agent"
+const (
+	agent      = "system:serviceaccount:berth-system:berth-agent"
+	guard      = "system:serviceaccount:berth-system:berth-guard"
+	controller = "system:serviceaccount:berth-system:berth-controller"
+)
+
+var users = issue.Users{OnNodes: []string{agent, guard}, Controller: controller}
 
 var now = time.Unix(1.8e9, 0)
 
@@ -60,7 +66,7 @@ func condition(csr *certificates.CertificateSigningRequest, c certificates.Reque
 
 func TestARequestForTheNodesOwnNameIsApprovedAndThenSigned(t *testing.T) {
 	csr := request(t, newKey(t), issue.Template("alpha"))
-	d := issue.Decide(csr, agent)
+	d := issue.Decide(csr, users)
 	if d.Verb != issue.Approve || d.Reason != issue.ReasonOwnName {
 		t.Errorf("the decision is %s because of %s: %s", d.Verb, d.Reason, d.Message)
 	}
@@ -68,8 +74,30 @@ func TestARequestForTheNodesOwnNameIsApprovedAndThenSigned(t *testing.T) {
 		t.Error("it is signed before it is approved")
 	}
 	condition(csr, certificates.CertificateApproved)
-	if d := issue.Decide(csr, agent); d.Verb != issue.Sign || d.Node != "alpha" {
+	if d := issue.Decide(csr, users); d.Verb != issue.Sign || d.Node != "alpha" {
 		t.Errorf("the decision is %s because of %s: %s", d.Verb, d.Reason, d.Message)
+	}
+}
+
+func TestEachUserMayAskForItsOwnNameOnly(t *testing.T) {
+	for _, test := range []struct {
+		user, name string
+		want       issue.Verb
+	}{
+		{agent, "alpha", issue.Approve}, {guard, "alpha", issue.Approve}, {controller, cert.Controllers, issue.Approve},
+		{agent, cert.Controllers, issue.Deny}, {guard, cert.Controllers, issue.Deny}, {controller, "alpha", issue.Deny},
+		{agent, "beta", issue.Deny}, {guard, "beta", issue.Deny}, {"", "alpha", issue.Deny},
+	} {
+		csr := request(t, newKey(t), issue.Template(test.name))
+		csr.Spec.Username = test.user
+		if d := issue.Decide(csr, users); d.Verb != test.want {
+			t.Errorf("%s asks for %s: the decision is %s because of %s", test.user, test.name, d.Verb, d.Reason)
+		}
+	}
+	csr := request(t, newKey(t), issue.Template(cert.Controllers))
+	csr.Spec.Username, csr.Spec.Extra = "", nil
+	if d := issue.Decide(csr, issue.Users{}); d.Verb != issue.Deny {
+		t.Errorf("without a controller, its name is given to a user without one: %s", d.Verb)
 	}
 }
 
@@ -88,7 +116,7 @@ func TestARequestThatIsFinishedOrNotOursIsIgnored(t *testing.T) {
 	for name, change := range tests {
 		csr := request(t, newKey(t), issue.Template("alpha"))
 		change(csr)
-		if d := issue.Decide(csr, agent); d.Verb != issue.Ignore || d.Message == "" {
+		if d := issue.Decide(csr, users); d.Verb != issue.Ignore || d.Message == "" {
 			t.Errorf("%s: the decision is %s because of %s", name, d.Verb, d.Reason)
 		}
 	}
@@ -180,12 +208,12 @@ func TestARequestForAnythingElseIsRefused(t *testing.T) {
 			if test.change != nil {
 				test.change(csr)
 			}
-			d := issue.Decide(csr, agent)
+			d := issue.Decide(csr, users)
 			if d.Verb != issue.Deny || d.Reason != test.want || d.Message == "" {
 				t.Errorf("the decision is %s because of %s: %s; want %s because of %s", d.Verb, d.Reason, d.Message, issue.Deny, test.want)
 			}
 			condition(csr, certificates.CertificateApproved)
-			if d := issue.Decide(csr, agent); d.Verb != issue.Fail {
+			if d := issue.Decide(csr, users); d.Verb != issue.Fail {
 				t.Errorf("when another has approved it, the decision is %s", d.Verb)
 			}
 			if _, err := (issue.Authority{}).Sign(d, now, rand.Reader); err == nil {
@@ -223,7 +251,7 @@ func TestTwoNodesWithSignedCertificatesTrustEachOther(t *testing.T) {
 		key := newKey(t)
 		csr := request(t, key, issue.Template("alpha"))
 		condition(csr, certificates.CertificateApproved)
-		text, err := authority.Sign(issue.Decide(csr, agent), now, rand.Reader)
+		text, err := authority.Sign(issue.Decide(csr, users), now, rand.Reader)
 		check(t, err)
 		block, _ := pem.Decode(text)
 		leaf, err := x509.ParseCertificate(block.Bytes)
@@ -258,7 +286,7 @@ func TestTwoNodesWithSignedCertificatesTrustEachOther(t *testing.T) {
 func TestNoCertificateOutlivesItsAuthority(t *testing.T) {
 	csr := request(t, newKey(t), issue.Template("alpha"))
 	condition(csr, certificates.CertificateApproved)
-	d := issue.Decide(csr, agent)
+	d := issue.Decide(csr, users)
 	end := now.Add(time.Hour)
 	text, err := newAuthority(t, end).Sign(d, now, rand.Reader)
 	check(t, err)
@@ -284,7 +312,7 @@ func TestWhatCannotBeSignedIsAnErrorAndNoCertificate(t *testing.T) {
 		"no random serial number":         {authority, strings.NewReader("too short")},
 		"the key is of another authority": {issue.Authority{Certificate: authority.Certificate, Key: newKey(t)}, rand.Reader},
 	} {
-		if text, err := test.authority.Sign(issue.Decide(csr, agent), now, test.random); err == nil || text != nil {
+		if text, err := test.authority.Sign(issue.Decide(csr, users), now, test.random); err == nil || text != nil {
 			t.Errorf("%s: got %q, %v", name, text, err)
 		}
 	}

@@ -1,0 +1,92 @@
+package peer
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/replicate/cert"
+)
+
+func witnessesOf(w []ownership.Witness) map[string]bool {
+	out := map[string]bool{}
+	for _, x := range w {
+		out[x.Name] = x.Alive
+	}
+	return out
+}
+
+func TestWitnessesAreAskedOnlyWhenTheControllersOwnStreamBroke(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		nodes := []string{"alpha", "beta", "gamma"}
+		stops := map[string]context.CancelFunc{}
+		for _, node := range nodes {
+			own, stop := context.WithCancel(ctx)
+			stops[node] = stop
+			n.serve(own, node, node, nil)
+		}
+		b := &Beats{Name: "controller-0", Client: n.client(cert.Controllers), Clock: clock.RealClock{}}
+		b.Follow(ctx, nodes)
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		n.mu.Lock()
+		for node, dials := range n.dials {
+			if dials != 1 {
+				t.Errorf("in a minute, %s was called %d times", node, dials)
+			}
+		}
+		n.mu.Unlock()
+		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 1 || !got["controller-0"] {
+			t.Errorf("while beats come: %v", got)
+		}
+		n.mu.Lock()
+		n.cut[[2]string{cert.Controllers, "alpha"}] = true
+		n.at["alpha"].Close() // and the stream that is there
+		n.mu.Unlock()
+		stops["alpha"]()
+		n.serve(ctx, "alpha", "alpha", nil)
+		time.Sleep(2 * broken) //nolint:forbidigo // virtual time
+		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 3 || got["controller-0"] || !got["beta"] || !got["gamma"] {
+			t.Errorf("cut off from alpha alone: %v", got)
+		}
+		n.mu.Lock()
+		n.cut[[2]string{"beta", "alpha"}], n.cut[[2]string{"gamma", "alpha"}] = true, true
+		n.at["alpha"].Close()
+		n.mu.Unlock()
+		n.serve(ctx, "alpha", "alpha", nil)
+		time.Sleep(idleFor) //nolint:forbidigo // virtual time, for the connections of beta and gamma to end
+		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 3 || got["controller-0"] || got["beta"] || got["gamma"] {
+			t.Errorf("no node reaches alpha: %v", got)
+		}
+		b.Follow(ctx, []string{"gamma"})
+		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 2 {
+			t.Errorf("beta is followed no more: %v", got)
+		}
+	})
+}
+
+func TestANodeThatSendsNoBeatsIsNotAliveThoughItsConnectionIs(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		n.serve(ctx, "alpha", "alpha", func(s *Server) { s.Clock = frozen{} })
+		b := &Beats{Name: "controller-0", Client: n.client(cert.Controllers), Clock: clock.RealClock{}}
+		b.Follow(ctx, []string{"alpha"})
+		time.Sleep(broken - Beat) //nolint:forbidigo // virtual time
+		if !b.Alive("alpha") {
+			t.Error("its first beat was not heard")
+		}
+		n.mu.Lock()
+		n.cut[[2]string{cert.Controllers, "alpha"}] = true // a new stream would begin with a beat
+		n.mu.Unlock()
+		time.Sleep(Beat + Beat/2) //nolint:forbidigo // virtual time
+		if b.Alive("alpha") {
+			t.Error("it counts as alive")
+		}
+	})
+}
+
+// frozen is a clock that never ticks.
+type frozen struct{ clock.RealClock }
+
+func (frozen) NewTicker(time.Duration) clock.Ticker { return clock.RealClock{}.NewTicker(time.Hour) }
