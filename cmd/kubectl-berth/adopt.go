@@ -15,8 +15,7 @@ import (
 )
 
 func newAdoptCommand(t *target, open opener) *cobra.Command {
-	var w adoptionWish
-	var all bulk
+	w, all := adoptionWish{}, bulk{}
 	cmd := &cobra.Command{
 		Use:   "adopt NODE NAME | adopt --all",
 		Short: "Make the objects anew for data that is on a node",

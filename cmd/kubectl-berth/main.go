@@ -24,8 +24,7 @@ func main() {
 
 // exitCode is 2 for a doctor's finding, and 1 for a command that could not do its work.
 func exitCode(err error) int {
-	var findings findingsError
-	if errors.As(err, &findings) {
+	if _, found := errors.AsType[findingsError](err); found {
 		return 2
 	}
 	return 1

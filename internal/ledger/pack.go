@@ -72,7 +72,7 @@ func (p *packing) row(k int) (least int64, reason Reason) {
 	}
 	for i, b := range p.node.books {
 		row[i] = -1
-		why := Fits
+		var why Reason
 		switch {
 		case fixed && has.pool == b.Name:
 			row[i], why = p.standing(it, has, i, b)

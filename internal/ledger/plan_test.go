@@ -165,7 +165,7 @@ func TestClaimsOfAPodThatComeOneByOneReachTheSameNodes(t *testing.T) {
 		{Node: "n1", Pool: "vg0", State: ledger.Ready, Actual: gib}, {Node: "n2", Pool: "vg0"},
 	}})
 	for name, sibling := range map[string]ledger.Owner{"by its claim": ledger.Claim("a"), "by its Volume": ledger.Volume("pvc-a")} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(*testing.T) {
 			ask := func(factor int, bytes int64) *ledger.Request {
 				r, _ := c.Request(ledger.RequestOptions{Pod: "p", Siblings: []ledger.Owner{sibling}}, replicated("b", factor, bytes))
 				return r

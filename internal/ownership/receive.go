@@ -21,7 +21,7 @@ func Receive(c *Copy, mounted bool, s *Stream) (accept bool, why Why) {
 		return false, Why{Reason: CopyCondemned}
 	case p.Epoch.Number < c.Promise.Epoch.Number:
 		return false, Why{Reason: StaleEpoch, Epoch: p.Epoch}
-	case p.Epoch.Number == c.Promise.Epoch.Number && p.Epoch.ID != c.Promise.Epoch.ID:
+	case rivals(p.Epoch, c.Promise.Epoch):
 		return false, Why{Reason: RivalEpoch, Epoch: p.Epoch}
 	case s.Size > c.Size: // the filesystem would end beyond the device
 		return false, Why{Reason: TooSmall}
@@ -36,6 +36,9 @@ func Receive(c *Copy, mounted bool, s *Stream) (accept bool, why Why) {
 	}
 	return true, Why{Reason: Accepted, Point: s.Target}
 }
+
+// rivals tells whether two epochs have one number: one of them comes from a restored backup.
+func rivals(a, b lineage.Epoch) bool { return a.Number == b.Number && a.ID != b.ID }
 
 // Received is the copy after the stream has been applied and made durable. The
 // sender's epoch becomes the receiver's promise in the same step.

@@ -139,7 +139,8 @@ func (c *cluster) crashes(a *machine, n int, power, giving bool) bool {
 		}
 		ended = true
 	})
-	for len(c.effects) < n && c.s.step(func(*task) bool { return true }) {
+	for more := true; more && len(c.effects) < n; {
+		more = c.s.step(func(*task) bool { return true })
 	}
 	if ended {
 		return false

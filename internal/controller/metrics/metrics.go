@@ -62,7 +62,7 @@ func (c *Cluster) Collect(out chan<- prometheus.Metric) {
 		gauge(leading, 0)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout) //nolint:forbidigo // a collector is given no context
 	defer cancel()
 	// They are only read here, and there may be many thousands.
 	var volumes v1alpha1.VolumeList

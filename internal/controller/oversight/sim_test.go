@@ -127,7 +127,9 @@ func (s *sim) controller(p plant) *overseer {
 	go func() { ended <- o.r.Contact.Start(ctx) }()
 	s.t.Cleanup(func() {
 		end()
-		<-ended
+		if err := <-ended; err != nil {
+			s.t.Error(err)
+		}
 	})
 	return o
 }

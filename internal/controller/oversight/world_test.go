@@ -71,7 +71,9 @@ func (w *world) controller(alter ...func(*Reconciler)) *Reconciler {
 	go func() { ended <- r.Contact.Start(ctx) }()
 	w.t.Cleanup(func() {
 		end()
-		<-ended
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
 	})
 	synctest.Wait()
 	w.controllers = append(w.controllers, r)

@@ -11,7 +11,7 @@ import (
 
 // diesHanging plays a node that is cut off from the API server, whose writers do not end, and whose guard
 // stalls and dies some time after its last renewal.
-func diesHanging(w *world, ctx context.Context, stalls, dies time.Duration) {
+func diesHanging(ctx context.Context, w *world, stalls, dies time.Duration) {
 	w.ready(ctx)
 	w.watch(guard.RenewOpen)
 	w.set(func() { w.away, w.hang = true, true })
@@ -33,7 +33,7 @@ func diesHanging(w *world, ctx context.Context, stalls, dies time.Duration) {
 func TestTheMachineIsResetInTimeWheneverItsGuardStallsAndDies(t *testing.T) {
 	for stalls := time.Duration(0); stalls < 31*time.Second; stalls += 1900 * time.Millisecond {
 		for dies := stalls; dies < 31*time.Second; dies += 2300 * time.Millisecond {
-			plays(t, func(w *world, ctx context.Context) { diesHanging(w, ctx, stalls, dies) })
+			plays(t, func(w *world, ctx context.Context) { diesHanging(ctx, w, stalls, dies) })
 		}
 	}
 }

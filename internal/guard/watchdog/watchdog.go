@@ -135,10 +135,10 @@ func (d *Device) Feed(within time.Duration) error {
 
 // Shorten feeds the device only if it would reset the machine later than within this time.
 func (d *Device) Shorten(within time.Duration) error {
-	if within >= d.within || d.unfit != nil {
-		return nil
+	if within < d.within && d.unfit == nil {
+		return d.set(within)
 	}
-	return d.set(within)
+	return nil
 }
 
 func (d *Device) ping() error {

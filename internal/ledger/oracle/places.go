@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"berth.dev/berth/internal/ledger"
 )
@@ -156,16 +157,17 @@ func (s *sets) legal(set, factor int) bool {
 func (s *sets) fit() bool {
 	for n, node := range s.nodes {
 		var here []ledger.Demand
-		key := node
+		names := []string{node}
 		for i, d := range s.q.Demands {
 			if s.chosen[i]&(1<<n) != 0 {
 				here = append(here, d)
-				key += "," + d.Owner.ID
+				names = append(names, d.Owner.ID)
 			}
 		}
 		if node == s.q.Node || len(here) == 0 {
 			continue
 		}
+		key := strings.Join(names, ",")
 		answer, known := s.answers[key]
 		if !known {
 			answer = s.open(node, here) && s.m.takes(node, s.q.Pod, true, here, nil)

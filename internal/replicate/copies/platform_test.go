@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -47,7 +46,7 @@ func newDisk(b *testing.B, label string) disk {
 	open.Close()
 	p, err := btrfs.New(btrfs.Config{Runner: run.Exec{}, Mounted: func() (map[string]string, error) { return map[string]string{f.FSID: label}, nil }})
 	must(b, err)
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(b.Context()))
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = p.Run(ctx) }()
 	b.Cleanup(func() { stop(); <-ended; p.Wait() })
@@ -132,9 +131,7 @@ func BenchmarkBtrfsBare(b *testing.B) {
 	}
 	pipe := func(script string) {
 		b.Helper()
-		if out, err := exec.CommandContext(b.Context(), "sh", "-c", script).CombinedOutput(); err != nil {
-			b.Fatalf("%v: %s", err, out)
-		}
+		btrfstest.Run(b, "sh", "-c", script)
 	}
 	measure(b, func() {}, func() {
 		pipe("btrfs -q send " + alpha.Top + "/one | btrfs -q receive " + into)

@@ -65,7 +65,8 @@ func (s *Sink) Begin(ctx context.Context, begin stream.Header) (stream.Intake, e
 	if err != nil {
 		return nil, wired(err)
 	}
-	i := &intake{sink: s, pipe: in, done: make(chan struct{})}
+	after := context.WithoutCancel(ctx)
+	i := &intake{pipe: in, done: make(chan struct{}), discard: func() error { return s.Copies.Abort(after, s.Volume) }}
 	ctx, i.cancel = context.WithCancel(ctx)
 	i.unblock = context.AfterFunc(ctx, func() { _ = in.SetWriteDeadline(time.Unix(1, 0)) })
 	go func() { // ends when the pipe is closed or ctx ends
@@ -78,13 +79,14 @@ func (s *Sink) Begin(ctx context.Context, begin stream.Header) (stream.Intake, e
 
 // intake is one stream into a pool.
 type intake struct {
-	sink    *Sink
 	pipe    *os.File
 	cancel  context.CancelFunc
 	unblock func() bool
 	// done is closed when the pool has ended its work, with failure.
 	done    chan struct{}
 	failure error
+	// discard removes what the pool keeps of the stream, also after its caller gave up.
+	discard func() error
 }
 
 // Write implements stream.Intake. A pool that refuses the stream closes the pipe, and says why.
@@ -129,7 +131,7 @@ func (i *intake) Abort(keep bool) error {
 	if keep {
 		return nil
 	}
-	err := i.sink.Copies.Abort(context.Background(), i.sink.Volume)
+	err := i.discard()
 	if errors.Is(err, provision.ErrNotFound) {
 		return nil
 	}

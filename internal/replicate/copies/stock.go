@@ -51,7 +51,8 @@ func (s *Stock) Open(ctx context.Context, want wire.Want) (stream.Source, error)
 	if err != nil {
 		return nil, wired(err)
 	}
-	o := &source{stock: s, want: want, offer: offer, pipe: out, done: make(chan struct{})}
+	after := context.WithoutCancel(ctx)
+	o := &source{offer: offer, pipe: out, done: make(chan struct{}), hold: func() error { return s.hold(after, want) }}
 	o.unblock = context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Unix(1, 0)) })
 	go func() { // ends when the pipe is closed, at the latest
 		defer close(o.done)
@@ -97,14 +98,14 @@ func (s *Stock) offer(ctx context.Context, q provision.SendRequest) (o wire.Offe
 
 // source is one stream out of a pool.
 type source struct {
-	stock   *Stock
-	want    wire.Want
 	offer   wire.Offer
 	pipe    *os.File
 	unblock func() bool
 	// done is closed when the pool has ended its work, with failure.
 	done    chan struct{}
 	failure error
+	// hold keeps the target for as long again, also after its caller gave up.
+	hold func() error
 }
 
 // Header implements stream.Source.
@@ -135,5 +136,5 @@ func (s *source) Close(bool) error {
 	s.unblock()
 	err := s.pipe.Close()
 	<-s.done
-	return errors.Join(err, s.stock.hold(context.Background(), s.want))
+	return errors.Join(err, s.hold())
 }

@@ -188,7 +188,7 @@ func carrying(conn net.Conn) *abrupt {
 	a := &abrupt{Conn: conn, work: make(chan struct{}, 1000)}
 	go func() {
 		for range a.work {
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 			a.mu.Lock()
 			next := a.carries
 			a.carries = nil

@@ -32,7 +32,7 @@ func onBtrfs(t testing.TB, keys, node string) trial.Side {
 		return map[string]string{f.FSID: node}, nil // the other node's is on this machine, too
 	}})
 	must(t, err)
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = p.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended; p.Wait() })
@@ -57,7 +57,7 @@ func must(t testing.TB, err error) {
 func TestATrialMovesRealData(t *testing.T) {
 	keys := t.TempDir()
 	w := &world{alpha: onBtrfs(t, keys, "alpha"), beta: onBtrfs(t, keys, "beta")}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- trial.Serve(t.Context(), w.alpha, 256<<20, l) }()

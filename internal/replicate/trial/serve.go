@@ -37,7 +37,7 @@ func Serve(ctx context.Context, s Side, size int64, listener net.Listener) (err 
 		Stock: &copies.Stock{
 			Copies: s.Copies, Now: s.Now,
 			Estimate: func(q provision.SendRequest) uint64 { return sizes[q.Target] },
-			Replica: func(_ context.Context, volume, node string) error {
+			Replica: func(_ context.Context, volume, _ string) error {
 				if volume != Volume(me) {
 					return errors.New("this node only serves the volume of a check")
 				}

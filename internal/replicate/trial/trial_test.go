@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 		p := memory.New(disks, nil)
 		t.Cleanup(func() {
 			p.Wait()
-			if pools, err := p.Report(context.Background()); err != nil || len(pools[0].Volumes) > 0 {
+			if pools, err := p.Report(context.WithoutCancel(t.Context())); err != nil || len(pools[0].Volumes) > 0 {
 				t.Errorf("node %s keeps %+v, %v", node, pools, err)
 			}
 		})
@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world {
 // run serves and fetches, and returns what each side says.
 func (w *world) run(t *testing.T, dial func(address string) func(context.Context) (net.Conn, error)) (o trial.Outcome, served, fetched error) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestATrialTouchesNoVolumeThatItDidNotMake(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

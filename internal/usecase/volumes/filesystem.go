@@ -31,7 +31,7 @@ func (c *call) settleFilesystem(ctx context.Context) error {
 	if c.request.Mode != v1alpha1.Block {
 		c.request.FSType = cmp.Or(c.request.FSType, storageclass.DefaultFSType)
 	}
-	return nil //nolint:nilerr // no node serves a missing class, and placing the volume reports that
+	return nil // no node serves a missing class, and placing the volume reports that
 }
 
 // In returns the request as CreateVolume makes a volume of it from a class: with the filesystem of

@@ -166,16 +166,21 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 				continue
 			}
 		case "lvconvert":
-			if _, split := a.flags["--splitsnapshot"]; !split {
-				return fail("what is asked of %s is not played here", operand)
-			}
-			if err := g.split(v); err != nil {
+			if err := g.convert(v, a); err != nil {
 				return fail("%s: %v", operand, err)
 			}
 		}
 		g.commit(h)
 	}
 	return nil, nil
+}
+
+// convert plays lvconvert.
+func (g *Group) convert(v *Volume, a arguments) error {
+	if _, split := a.flags["--splitsnapshot"]; !split {
+		return errors.New("what is asked of it is not played here")
+	}
+	return g.split(v)
 }
 
 // alter plays lvchange, and says whether it writes to the group.
