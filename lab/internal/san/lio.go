@@ -76,14 +76,14 @@ func (l lio) start(ctx context.Context) error {
 	if err := m.WaitReady(limited); err != nil {
 		return err
 	}
-	script := lioBegin(l.record.Persist)
+	script := []string{lioBegin(l.record.Persist)}
 	for _, u := range l.LUNs() {
 		if err := l.plug(ctx, m, u); err != nil {
 			return err
 		}
-		script += lioOffer(u)
+		script = append(script, lioOffer(u))
 	}
-	return l.run(ctx, m, script+lioEnable)
+	return l.run(ctx, m, strings.Join(append(script, lioEnable), ""))
 }
 
 func (l lio) stop(ctx context.Context) error {
