@@ -35,6 +35,7 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 		"to quarantine a copy without a record":                               {on("a", nil), verdict{Quarantine, LooksOrphaned}},
 		"to keep a quarantined copy until a person decides":                   {on("a", nil, with(func(c *Copy) { c.Quarantined = true })), verdict{Wait, LooksOrphaned}},
 		"to quarantine a copy without an entry":                               {on("d", volume()), verdict{Quarantine, LooksOrphaned}},
+		"to promise a later epoch although the record does not name the copy": {on("d", active), verdict{Persist, PromisingEpoch}},
 		"to keep an orphan while too few others answer":                       {on("d", volume(), with(func(c *Copy) { c.Quarantined = true }), alone), verdict{Wait, TooFewOthers}},
 		"to condemn an orphan when enough other copies exist":                 {on("d", volume(), with(func(c *Copy) { c.Quarantined = true })), verdict{Condemn, Unneeded}},
 		"to record Active again when a backup forgot Active":                  {on("a", prep, with(promised(prep), opened(e2)), mounted), verdict{Record, Activating}},
