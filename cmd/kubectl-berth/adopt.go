@@ -43,12 +43,7 @@ prints its plan and does nothing. What is ambiguous is refused, with the reason.
   # Show how all data of a cluster that lost its objects would be adopted; then do it.
   kubectl berth adopt --all
   kubectl berth adopt --all --yes`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if all.wanted {
-				return cobra.NoArgs(cmd, args)
-			}
-			return cobra.ExactArgs(2)(cmd, args)
-		},
+		Args: all.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := all.check(cmd); err != nil {
 				return err

@@ -30,6 +30,14 @@ func (b *bulk) flags(cmd *cobra.Command) {
 	}
 }
 
+// args wants a node and a name, or neither if all data is meant.
+func (b *bulk) args(cmd *cobra.Command, args []string) error {
+	if b.wanted {
+		return cobra.NoArgs(cmd, args)
+	}
+	return cobra.ExactArgs(2)(cmd, args)
+}
+
 // check refuses flags that say nothing without --all.
 func (b *bulk) check(cmd *cobra.Command) error {
 	for _, name := range []string{"node", "yes", "output"} {

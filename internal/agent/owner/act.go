@@ -13,8 +13,11 @@ import (
 	"berth.dev/berth/internal/provision/shared"
 )
 
+// actor carries out what the rules have decided, under the volume's lock.
+type actor struct{ *Owner }
+
 // carryOut carries out an action other than a mount. more says that another decision is to follow.
-func (o *Owner) carryOut(ctx context.Context, l *look, do ownership.Action, a *asking) (more bool, err error) {
+func (o actor) carryOut(ctx context.Context, l *look, do ownership.Action, a *asking) (more bool, err error) {
 	o.c.Log.V(1).Info("acting on a volume", "volume", l.id, "verb", do.Verb.String(), "reason", do.Message())
 	w := o.c.World
 	switch do.Verb {
@@ -55,7 +58,7 @@ func openers(l *look, k ownership.Key) shared.Use {
 }
 
 // keep changes durably what the node keeps.
-func (o *Owner) keep(l *look, change func(k *journal.Kept) error) error {
+func (o actor) keep(l *look, change func(k *journal.Kept) error) error {
 	k := l.kept
 	k.Volume, k.Disk = l.id, l.disk
 	if err := change(&k); err != nil {
@@ -71,7 +74,7 @@ func (o *Owner) keep(l *look, change func(k *journal.Kept) error) error {
 // use makes the volume writable in the epoch that this node has opened. The guard knows the epoch
 // first, and the node keeps that pods may have the volume: a crash after that leaves it to be unmounted.
 // Action.Check has no effect here: each mount begins with the check that the filesystem's tool makes.
-func (o *Owner) use(ctx context.Context, l *look, a *asking) error {
+func (o actor) use(ctx context.Context, l *look, a *asking) error {
 	if l.facts.Mounted {
 		return a.use(ctx)
 	}
@@ -90,7 +93,7 @@ func (o *Owner) use(ctx context.Context, l *look, a *asking) error {
 
 // unmount takes the volume off this node, proves that nothing has it open any more, and keeps whether
 // every write has reached the disk.
-func (o *Owner) unmount(ctx context.Context, l *look, a *asking) error {
+func (o actor) unmount(ctx context.Context, l *look, a *asking) error {
 	if err := o.takeOff(ctx, l, a); err != nil {
 		return err
 	}
@@ -116,7 +119,7 @@ func (o *Owner) unmount(ctx context.Context, l *look, a *asking) error {
 	})
 }
 
-func (o *Owner) takeOff(ctx context.Context, l *look, a *asking) error {
+func (o actor) takeOff(ctx context.Context, l *look, a *asking) error {
 	left := func() ([]string, error) { return o.c.World.Mounts(l.kept.Taken.Content) }
 	if a.off != nil {
 		if err := a.off.Unmount(ctx); err != nil {
@@ -147,7 +150,7 @@ func (o *Owner) takeOff(ctx context.Context, l *look, a *asking) error {
 
 // accepts returns nil if the disk still takes this session's writes in the epoch: then it took all
 // that were flushed.
-func (o *Owner) accepts(ctx context.Context, l *look) error {
+func (o actor) accepts(ctx context.Context, l *look) error {
 	view, err := o.c.World.Look(ctx, l.disk)
 	if err != nil {
 		return err
@@ -161,7 +164,7 @@ func (o *Owner) accepts(ctx context.Context, l *look) error {
 
 // tellGuard closes an epoch at the guard that is given up and unmounted: the guard makes sure that
 // nothing holds the volume in any namespace. Only then the rules go on, to the release.
-func (o *Owner) tellGuard(ctx context.Context, l *look) error {
+func (o actor) tellGuard(ctx context.Context, l *look) error {
 	k := &l.kept
 	if l.facts.Mounted || k.Opened.IsZero() || !k.GaveUp(k.Opened) {
 		return nil
@@ -180,7 +183,7 @@ func (o *Owner) tellGuard(ctx context.Context, l *look) error {
 
 // move begins to attach or detach the disk, in the background and without the lock. One step at a time
 // is under way.
-func (o *Owner) move(l *look, verb ownership.Verb) error {
+func (o actor) move(l *look, verb ownership.Verb) error {
 	last, waits := clears(l)
 	if verb == ownership.Detach && waits {
 		return nil // the record changes when they are gone
@@ -207,7 +210,7 @@ func (o *Owner) move(l *look, verb ownership.Verb) error {
 	return nil
 }
 
-func (o *Owner) moved(ctx context.Context, verb ownership.Verb, disk shared.Disk, last bool) error {
+func (o actor) moved(ctx context.Context, verb ownership.Verb, disk shared.Disk, last bool) error {
 	switch {
 	case verb == ownership.Attach:
 		return o.c.World.Attach(ctx, disk)

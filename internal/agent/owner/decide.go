@@ -86,7 +86,7 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 	if err != nil {
 		return out, false, err
 	}
-	if err := o.tellGuard(ctx, l); err != nil {
+	if err := (actor{o}).tellGuard(ctx, l); err != nil {
 		return out, false, err
 	}
 	rules := o.c.Rules
@@ -101,11 +101,11 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 	switch {
 	case a.use != nil && (do.Verb == ownership.Mount || said.Verb == ownership.Done): // done: a kubelet asks again
 		out.mounted = true
-		return out, false, o.use(ctx, l, a)
+		return out, false, (actor{o}).use(ctx, l, a)
 	case said.Verb == ownership.Done, do.Verb <= ownership.GiveUp, do.Verb == ownership.Mount:
 		return out, false, nil
 	}
-	more, err = o.carryOut(ctx, l, do, a)
+	more, err = (actor{o}).carryOut(ctx, l, do, a)
 	return out, more, err
 }
 
@@ -118,7 +118,7 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 	}
 	l.kept = kept
 	l.facts = ownership.NodeFacts{Me: o.c.Node, Boot: o.c.Boot, Copy: kept.Copy(), Unstaging: a.unstaging, FreshID: w.FreshID()}
-	l.facts.Mounted = o.mounted(&kept)
+	l.facts.Mounted = mounted(w, o.c.Boot, &kept)
 	l.facts.Now = w.Now()
 	o.hinted(id, func(h *hint) {
 		l.facts.Wanted = a.wanted || !a.unstaging && !a.idle && h.cleared == o.lapses && h.wanted.After(l.facts.Now)
@@ -146,14 +146,14 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 
 // mounted says whether pods of this node may have the volume. What cannot be found out counts as yes:
 // an unmount then has to prove that they have not.
-func (o *Owner) mounted(k *journal.Kept) bool {
-	if !k.InUse(o.c.Boot) {
+func mounted(w World, boot string, k *journal.Kept) bool {
+	if !k.InUse(boot) {
 		return false
 	}
 	if k.Taken.Block {
 		return true
 	}
-	paths, err := o.c.World.Mounts(k.Taken.Content)
+	paths, err := w.Mounts(k.Taken.Content)
 	return err != nil || len(paths) > 0
 }
 

@@ -108,7 +108,7 @@ func (o *Owner) stop(ctx context.Context, id string) error {
 			if err != nil {
 				return err
 			}
-			if err := o.tellGuard(ctx, l); err != nil {
+			if err := (actor{o}).tellGuard(ctx, l); err != nil {
 				return err
 			}
 			if over = !l.facts.Mounted && l.facts.Copy.GaveUp(l.kept.Opened); over {
@@ -118,7 +118,7 @@ func (o *Owner) stop(ctx context.Context, id string) error {
 			if do.Verb <= ownership.GiveUp {
 				return &NotNowError{Volume: id, Why: do.Why, Cause: l.trouble}
 			}
-			_, err = o.carryOut(ctx, l, do, &asking{unstaging: true})
+			_, err = (actor{o}).carryOut(ctx, l, do, &asking{unstaging: true})
 			return err
 		})
 		if err != nil || over {

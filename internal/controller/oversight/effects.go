@@ -30,7 +30,7 @@ func (r *Reconciler) write(ctx context.Context, q *question, a *ownership.Action
 		return fmt.Errorf("writing the record (%s): %w", a.Reason, err)
 	}
 	log.FromContext(ctx).Info("record written", "volume", q.volume.Name, "reason", a.Reason, "message", a.Message())
-	return r.tell(ctx, q, a)
+	return r.teller().tell(ctx, q, a)
 }
 
 // endPods is E2: it ends the pods that a fence left behind. The record that was read has the fence, and
@@ -61,7 +61,7 @@ func (r *Reconciler) endPods(ctx context.Context, q *question) error {
 			return fmt.Errorf("ending pod %s/%s on node %s: %w", pod.Namespace, pod.Name, pod.Spec.NodeName, err)
 		}
 		log.FromContext(ctx).Info("pod ended", "pod", client.ObjectKeyFromObject(pod).String(), "node", pod.Spec.NodeName, "volume", q.volume.Name)
-		if err := r.tellOfPod(ctx, q, pod); err != nil {
+		if err := r.teller().tellOfPod(ctx, q, pod); err != nil {
 			return err
 		}
 	}
@@ -98,5 +98,5 @@ func (r *Reconciler) show(ctx context.Context, q *question, a *ownership.Action)
 	if told || c.Status == metav1.ConditionFalse {
 		return nil
 	}
-	return r.tell(ctx, q, a)
+	return r.teller().tell(ctx, q, a)
 }

@@ -70,13 +70,13 @@ func (r *Reconciler) gather(ctx context.Context, name string, live bool) (*quest
 // read asks the API server. A read that it does not answer ends the contact: what happened meanwhile is
 // not known.
 func (r *Reconciler) read(ctx context.Context, key client.ObjectKey, o client.Object) error {
-	return r.heed(ctx, r.Live.Get(ctx, key, o))
+	return heed(ctx, r.Contact, r.Live.Get(ctx, key, o))
 }
 
 // heed ends the contact if the API server did not answer.
-func (r *Reconciler) heed(ctx context.Context, err error) error {
+func heed(ctx context.Context, c *Contact, err error) error {
 	if err != nil && !answered(err) && ctx.Err() == nil {
-		r.Contact.Break()
+		c.Break()
 	}
 	return err
 }
@@ -157,7 +157,7 @@ func (r *Reconciler) wanted(ctx context.Context, q *question, live bool) ([]stri
 		return nil, err
 	}
 	var pods corev1.PodList
-	if err := r.heed(ctx, r.Live.List(ctx, &pods, client.InNamespace(claim.Namespace))); err != nil {
+	if err := heed(ctx, r.Contact, r.Live.List(ctx, &pods, client.InNamespace(claim.Namespace))); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
 	return wanted(using(pods.Items, claim)), nil

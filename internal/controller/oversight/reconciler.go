@@ -61,6 +61,8 @@ type Reconciler struct {
 	Instance string
 }
 
+func (r *Reconciler) teller() teller { return teller{client: r.Client, instance: r.Instance} }
+
 // steps bounds the actions of one call: a volume that needs more of them is looked at again.
 const steps = 8
 

@@ -11,6 +11,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ownership"
@@ -29,9 +30,16 @@ var told = map[ownership.Reason]bool{
 	ownership.WriterFenced: true, ownership.FenceRequested: true, ownership.RecoveryPointLost: true, ownership.RecordBehind: true,
 }
 
+// teller makes events.
+type teller struct {
+	client client.Client
+	// instance is the name of this process.
+	instance string
+}
+
 // tell is E5: events of the Volume and of its claim. Events may be lost if the process is killed. The record
 // and the condition say the same.
-func (r *Reconciler) tell(ctx context.Context, q *question, a *ownership.Action) error {
+func (t teller) tell(ctx context.Context, q *question, a *ownership.Action) error {
 	if a.Verb == ownership.Record && !told[a.Reason] {
 		return nil
 	}
@@ -40,21 +48,21 @@ func (r *Reconciler) tell(ctx context.Context, q *question, a *ownership.Action)
 		about = append(about, corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: c.Name, UID: c.UID})
 	}
 	for _, o := range about {
-		if err := r.create(ctx, q, o, string(a.Reason), a.Message()); err != nil {
+		if err := t.create(ctx, q, o, string(a.Reason), a.Message()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) tellOfPod(ctx context.Context, q *question, pod *corev1.Pod) error {
+func (t teller) tellOfPod(ctx context.Context, q *question, pod *corev1.Pod) error {
 	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-	return r.create(ctx, q, about, podEnded, fmt.Sprintf("node %s can not write volume %s any more; the pod was ended so that it can go on elsewhere",
+	return t.create(ctx, q, about, podEnded, fmt.Sprintf("node %s can not write volume %s any more; the pod was ended so that it can go on elsewhere",
 		pod.Spec.NodeName, q.volume.Name))
 }
 
 // create makes an event. Its name follows from its content and the epoch, so that each is made once.
-func (r *Reconciler) create(ctx context.Context, q *question, about corev1.ObjectReference, reason, note string) error {
+func (t teller) create(ctx context.Context, q *question, about corev1.ObjectReference, reason, note string) error {
 	v := q.facts.Record
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%d/%s/%s", reason, about.Kind, about.UID, v.Epoch.Number, v.Epoch.ID, note))
 	namespace := about.Namespace
@@ -64,12 +72,12 @@ func (r *Reconciler) create(ctx context.Context, q *question, about corev1.Objec
 	if len(note) > maxNote {
 		note = strings.ToValidUTF8(note[:maxNote], "")
 	}
-	err := r.Client.Create(ctx, &eventsv1.Event{
+	err := t.client.Create(ctx, &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "berth-oversight-" + hex.EncodeToString(sum[:16])},
 		EventTime:  metav1.NewMicroTime(q.facts.Now),
 		Regarding:  about,
 		Type:       corev1.EventTypeWarning, Reason: reason, Action: "Oversee", Note: note,
-		ReportingController: reporter, ReportingInstance: r.Instance,
+		ReportingController: reporter, ReportingInstance: t.instance,
 	})
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):

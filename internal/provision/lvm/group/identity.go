@@ -33,7 +33,7 @@ func (g *Facts) those(lvs []string) string {
 	selected := make([]string, len(lvs))
 	for i, lv := range lvs {
 		selected[i] = `lv_name="` + lv + `"`
-		if uuid := g.lvUUID(lv); uuid != "" {
+		if uuid := lvUUID(g, lv); uuid != "" {
 			selected[i] = "lv_uuid=" + uuid
 		}
 	}
@@ -44,7 +44,7 @@ func (g *Facts) those(lvs []string) string {
 var uuidParts = []int{6, 4, 4, 4, 4, 4, 6}
 
 // lvUUID is LVM's uuid of a logical volume; empty while it is not known.
-func (g *Facts) lvUUID(lv string) string {
+func lvUUID(g *Facts, lv string) string {
 	const digits = 32
 	text := g.UUIDs[lv]
 	if len(text) < digits {

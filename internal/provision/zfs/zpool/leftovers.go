@@ -47,7 +47,7 @@ func (p Planner) Leftovers(z *Facts, name string) []Step {
 	case d.dirty:
 		// Nothing needs the data that was written since the last snapshot.
 		return []Step{{
-			Command: p.rollbackCommand(name + "@" + d.newest()), Subject: z.subject(name, d.newest()),
+			Command: p.rollbackCommand(name + "@" + d.newest()), Subject: subject(z, name, d.newest()),
 			Learn: func(z *Facts) { z.Datasets[name].dirty = false },
 		}}
 	}

@@ -130,7 +130,7 @@ func (p Planner) snapshotStep(of string, d *Dataset, at string) Step {
 // DropStep removes a snapshot, at once or with the last of its clones.
 func (p Planner) DropStep(z *Facts, of, at string) Step {
 	return Step{
-		Subject: z.subject(of, at),
+		Subject: subject(z, of, at),
 		Command: p.dropCommand(of + "@" + at),
 		Learn: func(z *Facts) {
 			d := z.Datasets[of]

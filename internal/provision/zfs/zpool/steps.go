@@ -67,7 +67,7 @@ func (p Planner) areaSteps(z *Facts, parent string, a area) []Step {
 // moveStep renames a volume into an area. The rename is atomic.
 func (p Planner) moveStep(z *Facts, from, to string, where area) Step {
 	return Step{
-		Subject: z.subject(from, ""),
+		Subject: subject(z, from, ""),
 		Command: p.renameCommand(from, to),
 		Forgets: from,
 		Learn: func(z *Facts) {
@@ -87,7 +87,7 @@ func (p Planner) moveStep(z *Facts, from, to string, where area) Step {
 // destroyStep removes a volume without snapshots.
 func (p Planner) destroyStep(z *Facts, name string) Step {
 	s := Step{
-		Command: p.destroyCommand(name), Subject: z.subject(name, ""), Settles: name, Forgets: name,
+		Command: p.destroyCommand(name), Subject: subject(z, name, ""), Settles: name, Forgets: name,
 		Learn: func(z *Facts) {
 			d := z.Datasets[name]
 			delete(z.Datasets, name)

@@ -35,7 +35,7 @@ type Subject struct {
 }
 
 // subject is a dataset of Berth's, or its snapshot at if that is not empty.
-func (z *Facts) subject(dataset, at string) *Subject {
+func subject(z *Facts, dataset, at string) *Subject {
 	d := z.Datasets[dataset]
 	s := &Subject{
 		zpool: z.Name, zpoolGUID: z.guid, parent: d.Parent, dataset: dataset, guid: d.guid, kind: d.kind, unfinished: d.unfinished, at: at,

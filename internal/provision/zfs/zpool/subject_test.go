@@ -70,7 +70,7 @@ func TestAStepIsTakenOnlyOnTheDatasetThatWasPlanned(t *testing.T) {
 			if tc.facts != nil {
 				tc.facts(z)
 			}
-			s := z.subject(tc.dataset, tc.at)
+			s := subject(z, tc.dataset, tc.at)
 			s.empty = tc.empty
 			all := strings.Join(reported, "")
 			if !strings.Contains(all, tc.from) {
@@ -84,7 +84,7 @@ func TestAStepIsTakenOnlyOnTheDatasetThatWasPlanned(t *testing.T) {
 }
 
 func TestAReportOfASubjectThatIsNotUnderstoodIsAnError(t *testing.T) {
-	s := facts(t, reported).subject(vol, "")
+	s := subject(facts(t, reported), vol, "")
 	for _, report := range []string{"", "tank\n", reported[1]} {
 		if err := s.Check([]byte(report)); err == nil {
 			t.Errorf("%q shows the subject", report)
@@ -95,7 +95,7 @@ func TestAReportOfASubjectThatIsNotUnderstoodIsAnError(t *testing.T) {
 func TestASubjectIsAskedForByItsNameAndThoseAboveIt(t *testing.T) {
 	z := facts(t, reported)
 	for at, want := range map[string]string{"": "tank " + vol, "snap-1": "tank " + vol + " " + vol + "@snap-1"} {
-		if got := strings.Join(planner.SubjectCommand(z.subject(vol, at)).Args, " "); !strings.HasSuffix(got, " "+want) || !strings.Contains(got, ",guid,") || strings.Contains(got, " -r ") {
+		if got := strings.Join(planner.SubjectCommand(subject(z, vol, at)).Args, " "); !strings.HasSuffix(got, " "+want) || !strings.Contains(got, ",guid,") || strings.Contains(got, " -r ") {
 			t.Errorf("it runs %s", got)
 		}
 	}
