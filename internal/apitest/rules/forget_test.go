@@ -18,7 +18,7 @@ func orphaned(volume string) v1alpha1.InventoryItem {
 	item, now := lost(volume), metav1.Now()
 	item.Orphan = &v1alpha1.Orphan{
 		Since: now, Deadline: &now, Reason: v1alpha1.OrphanNoObject, Message: "nobody knows it",
-		Size: item.Allocated, Filesystem: "ext4", Source: "snap-1",
+		Size: item.Allocated, Filesystem: "ext4", Source: "snap-1", Claim: "shop/db",
 	}
 	return item
 }

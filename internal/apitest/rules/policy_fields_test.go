@@ -69,6 +69,7 @@ var nodeWriters = map[string]string{
 	"pools[].inventory[].orphan.size":       nodeOwner,
 	"pools[].inventory[].orphan.filesystem": nodeOwner,
 	"pools[].inventory[].orphan.source":     nodeOwner,
+	"pools[].inventory[].orphan.claim":      nodeOwner,
 	"pools[].inventory[].inline.name":       nodeOwner,
 	"volumesRevision":                       nodeOwner,
 	"summary.pools":                         nodeOwner,

@@ -53,6 +53,9 @@ func refusals() map[string]bool {
 	for _, tc := range createCases {
 		seen[tc.refusal] = true
 	}
+	for _, refusal := range oversightRefusals {
+		seen[refusal] = true
+	}
 	for _, tc := range datasetCases {
 		seen[tc.refusal] = true
 	}

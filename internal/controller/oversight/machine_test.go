@@ -112,7 +112,7 @@ func (m *machine) weather() {
 		s.owner().power()
 	case 11, 14, 15:
 		o := s.ctls[s.dice.IntN(len(s.ctls))]
-		o.cut = !o.cut
+		o.cut.Store(!o.cut.Load())
 	case 12:
 		s.leases.breaks()
 		for _, o := range s.ctls {

@@ -81,6 +81,7 @@ func (s *scene) create(o client.Object) {
 	if err := s.Client.Create(s.t.Context(), o); err != nil {
 		s.t.Fatal(err)
 	}
+	o = o.DeepCopyObject().(client.Object) // the caller may change its own until the end
 	s.t.Cleanup(func() {
 		ctx := context.WithoutCancel(s.t.Context())
 		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(o), o); apierrors.IsNotFound(err) {

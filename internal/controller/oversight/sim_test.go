@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,8 +63,8 @@ type overseer struct {
 	// shown is how far the cache of each kind is, and stuck until when it stays there.
 	shown [kinds]int
 	stuck [kinds]time.Time
-	// cut: the API server does not answer its reads and writes.
-	cut bool
+	// cut: the API server does not answer its reads and writes. Its contact asks beside the steps.
+	cut atomic.Bool
 	// broken is when its contact with the API server was last broken, in truth, and before the same when it
 	// read the record last: what breaks later may come after the decision.
 	broken, before time.Time

@@ -23,7 +23,7 @@ type link struct {
 }
 
 func (l *link) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if l.of.cut {
+	if l.of.cut.Load() {
 		return errCut
 	}
 	return l.leases.List(ctx, list, options...)
@@ -51,7 +51,7 @@ func (l liveReads) Get(_ context.Context, key client.ObjectKey, into client.Obje
 	if volume {
 		o.before = o.broken
 	}
-	if o.cut {
+	if o.cut.Load() {
 		o.broken = time.Now()
 		if o.plant.errorIsAbsent {
 			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
@@ -161,7 +161,7 @@ func (o *overseer) Create(context.Context, client.Object, ...client.CreateOption
 
 func (o *overseer) Delete(_ context.Context, of client.Object, options ...client.DeleteOption) error {
 	o.s.between(o)
-	if o.cut {
+	if o.cut.Load() {
 		return errCut
 	}
 	var d client.DeleteOptions
@@ -188,7 +188,7 @@ type statusWriter struct {
 func (w statusWriter) Update(_ context.Context, of client.Object, _ ...client.SubResourceUpdateOption) error {
 	o, v := w.o, of.(*v1alpha1.Volume)
 	o.s.between(o)
-	if o.cut {
+	if o.cut.Load() {
 		return errCut
 	}
 	old := o.s.now().volume

@@ -79,7 +79,7 @@ func (w watched) do(ctx context.Context, operation string, n int) error {
 }
 
 // retarget turns a command on the model's volumes into the same command on a volume of
-// another side.
+// another side. A selection by UUID goes: it would leave out the other side's volume.
 func retarget(c run.Command, side string, n int) run.Command {
 	names := strings.NewReplacer(
 		fmt.Sprintf("-%s-0", model), fmt.Sprintf("-%s-%d", side, n),
@@ -87,9 +87,13 @@ func retarget(c run.Command, side string, n int) run.Command {
 		"data-0", fmt.Sprintf("data-%d", n),
 		poolName(socketSide), poolName(side),
 	)
-	args := make([]string, len(c.Args))
-	for i, a := range c.Args {
-		args[i] = names.Replace(a)
+	args := make([]string, 0, len(c.Args))
+	for i := 0; i < len(c.Args); i++ {
+		if c.Args[i] == "--select" && i+1 < len(c.Args) && strings.Contains(c.Args[i+1], "lv_uuid=") {
+			i++
+			continue
+		}
+		args = append(args, names.Replace(c.Args[i]))
 	}
 	c.Args = args
 	return c

@@ -177,10 +177,10 @@ func TestFollowUpCommandsAreCountedApartFromAwaitedOnes(t *testing.T) {
 	want := map[string][2]string{
 		create:         {"1 zfs create", "0"},
 		snapshot:       {"1 zfs snapshot", "1 zfs list"},
-		clone:          {"1 zfs clone, 1 zfs snapshot", "1 zfs destroy"},
-		deletion:       {"1 zfs destroy", "0"},
-		deleteCopied:   {"1 zfs rename", "1 zfs rollback, 1 zfs set"},
-		deleteSnapshot: {"1 zfs destroy", "0"},
+		clone:          {"1 zfs clone, 1 zfs snapshot", "1 zfs destroy, 1 zfs list"},
+		deletion:       {"1 zfs destroy, 1 zfs list", "0"},
+		deleteCopied:   {"1 zfs list, 1 zfs rename", "1 zfs list, 1 zfs rollback, 1 zfs set"},
+		deleteSnapshot: {"1 zfs destroy, 1 zfs list", "0"},
 	}
 	for _, pool := range []string{zvol, dataset} {
 		t.Run(pool, func(t *testing.T) {
