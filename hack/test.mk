@@ -21,10 +21,10 @@ quick: ## Unit tests without root and without a cluster (a minute)
 	go -C hack/release test ./...
 
 .PHONY: test
-test: check-generated lint test-unit test-scheduler test-release test-alerts test-leave test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
+test: check-generated lint test-unit test-scheduler test-release test-alerts test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-release-all test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record test-fuzz mutants soak ## Everything, long models included
+test-all: test test-release-all test-leave test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record test-fuzz mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
