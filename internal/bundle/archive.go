@@ -18,7 +18,7 @@ const (
 	MaxTotal = 512 << 20
 )
 
-// ManifestName is the file that says what is in a bundle, and what is not. It is the last one.
+// ManifestName is the last file of a bundle. It lists the files of the bundle, and those that are missing.
 const ManifestName = "manifest.json"
 
 // Manifest says what is in a bundle.

@@ -3,10 +3,8 @@ package nodegone
 import (
 	"errors"
 	"maps"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -123,14 +121,5 @@ func TestAVolumeIsNotMarkedWhileItsEventFailsUnlessItsNamespaceIsGone(t *testing
 			}
 			w.expect(tc.mark, true)
 		})
-	}
-}
-
-func TestANoteIsAsLongAsTheAPIServerTakesIt(t *testing.T) {
-	f := facts()
-	v := Verdict{Reason: v1alpha1.ReasonReleasePending, Message: "a" + strings.Repeat("ü", maxNote)}
-	e := (&Reconciler{}).event(&f, v, corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Volume"})
-	if len(e.Note) != maxNote-1 || !utf8.ValidString(e.Note) {
-		t.Errorf("%d bytes: %q", len(e.Note), e.Note)
 	}
 }

@@ -2,25 +2,16 @@ package notices
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/events"
 	"berth.dev/berth/internal/decide/notice"
-)
-
-const (
-	reporter = "berth.dev/controller"
-	// maxNote is the API server's bound for the text of an event.
-	maxNote = 1024
 )
 
 // Notices tells of orphans and of pools.
@@ -67,22 +58,9 @@ func (r *Notices) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 }
 
 func (r *Notices) tell(ctx context.Context, n *v1alpha1.StorageNode, event notice.Notice) error {
-	note := event.Message
-	if len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote], "")
-	}
-	err := r.Client.Create(ctx, &eventsv1.Event{
-		// Events of cluster-scoped objects are in that namespace.
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: event.Name},
-		EventTime:  metav1.NewMicroTime(r.Clock.Now()),
-		Regarding: corev1.ObjectReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "StorageNode", Name: n.Name, UID: n.UID,
-		},
-		Type: event.Type, Reason: event.Reason, Action: event.Action, Note: note,
-		ReportingController: reporter, ReportingInstance: r.Instance,
+	return events.Publish(ctx, r.Client, events.Event{
+		Name:  event.Name,
+		About: corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "StorageNode", Name: n.Name, UID: n.UID},
+		Type:  event.Type, Reason: event.Reason, Action: event.Action, Note: event.Message, At: r.Clock.Now(), Instance: r.Instance,
 	})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("telling of node %s: %w", n.Name, err)
-	}
-	return nil
 }

@@ -139,7 +139,7 @@ func (c *Contact) begin(listed []coordinationv1.Lease, end context.CancelFunc) {
 }
 
 // see takes a change that the watch brought. The end of a Lease is no renewal, and Sight need not know
-// of it: whoever reads the Lease finds that it is gone.
+// of it: a question reads the suspect's Lease at the API server, and finds that it is gone.
 func (c *Contact) see(ctx context.Context, change watch.Event) error {
 	lease, is := change.Object.(*coordinationv1.Lease)
 	if change.Type == watch.Error || !is {

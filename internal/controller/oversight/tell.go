@@ -2,28 +2,18 @@ package oversight
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/events"
 	"berth.dev/berth/internal/ownership"
 )
 
-const (
-	reporter = "berth.dev/controller"
-	// maxNote is the API server's bound for the text of an event.
-	maxNote = 1024
-	// podEnded is the reason of the event of a pod that was ended after a fence.
-	podEnded = "EndedAfterFence"
-)
+// podEnded is the reason of the event of a pod that was ended after a fence.
+const podEnded = "EndedAfterFence"
 
 // told are the steps that its users hear of, beside all that a volume waits for. The others are upkeep.
 var told = map[ownership.Reason]bool{
@@ -64,27 +54,8 @@ func (t teller) tellOfPod(ctx context.Context, q *question, pod *corev1.Pod) err
 // create makes an event. Its name follows from its content and the epoch, so that each is made once.
 func (t teller) create(ctx context.Context, q *question, about corev1.ObjectReference, reason, note string) error {
 	v := q.facts.Record
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%d/%s/%s", reason, about.Kind, about.UID, v.Epoch.Number, v.Epoch.ID, note))
-	namespace := about.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault // where events of cluster-scoped objects are
-	}
-	if len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote], "")
-	}
-	err := t.client.Create(ctx, &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "berth-oversight-" + hex.EncodeToString(sum[:16])},
-		EventTime:  metav1.NewMicroTime(q.facts.Now),
-		Regarding:  about,
-		Type:       corev1.EventTypeWarning, Reason: reason, Action: "Oversee", Note: note,
-		ReportingController: reporter, ReportingInstance: t.instance,
+	return events.Publish(ctx, t.client, events.Event{
+		Name:  events.Name("berth-oversight-", fmt.Sprintf("%s/%s/%s/%d/%s/%s", reason, about.Kind, about.UID, v.Epoch.Number, v.Epoch.ID, note)),
+		About: about, Type: corev1.EventTypeWarning, Reason: reason, Action: "Oversee", Note: note, At: q.facts.Now, Instance: t.instance,
 	})
-	switch {
-	case err == nil, apierrors.IsAlreadyExists(err):
-	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// The namespace is being deleted, and with it the readers of the event.
-	default:
-		return fmt.Errorf("telling of it at %s %s: %w", about.Kind, about.Name, err)
-	}
-	return nil
 }

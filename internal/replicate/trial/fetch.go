@@ -52,7 +52,7 @@ func Fetch(ctx context.Context, s Side, from string, dial func(context.Context) 
 		return o, err
 	}
 	defer func() { err = errors.Join(err, s.leave(ctx, from)) }()
-	packer, err := newPacker()
+	packer, err := wire.NewPacker(packing)
 	if err != nil {
 		return o, err
 	}

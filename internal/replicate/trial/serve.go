@@ -12,6 +12,7 @@ import (
 	"berth.dev/berth/internal/quantity"
 	"berth.dev/berth/internal/replicate/copies"
 	"berth.dev/berth/internal/replicate/stream"
+	"berth.dev/berth/internal/replicate/wire"
 )
 
 // Serve makes a volume of a size, and serves it until a node has fetched all of it, or ctx ends. It
@@ -27,7 +28,7 @@ func Serve(ctx context.Context, s Side, size int64, listener net.Listener) (err 
 	if err != nil {
 		return fmt.Errorf("making volume %s: %w", Volume(me), err)
 	}
-	packer, err := newPacker()
+	packer, err := wire.NewPacker(packing)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/replicate/cert"
-	"berth.dev/berth/internal/replicate/wire"
 )
 
 // Side is one of the two nodes.
@@ -52,6 +51,9 @@ func Volume(node string) string {
 	return fmt.Sprintf("vol-check-%x", sum[:4])
 }
 
+// packing is how many frames are packed at once.
+const packing = 2
+
 // absent returns an error if the volume of a trial exists already: another one runs, or was killed.
 func (s Side) absent(ctx context.Context, id string) error {
 	switch _, err := s.Provisioner.Get(ctx, id); {
@@ -89,5 +91,3 @@ func (s Side) leave(ctx context.Context, of string) error {
 	}
 	return nil
 }
-
-func newPacker() (*wire.Packer, error) { return wire.NewPacker(2) }

@@ -1,0 +1,2 @@
+// Package events publishes what controllers tell their users at objects.
+package events
