@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"google.golang.org/grpc/test/bufconn"
 	"k8s.io/utils/clock"
 
 	"berth.dev/berth/internal/lineage"
@@ -30,7 +32,8 @@ import (
 // now is the time by which certificates are judged.
 var now = time.Unix(1.8e9, 0)
 
-// network joins nodes by pipes, on the virtual clock of synctest.
+// network joins nodes by connections in memory, on the virtual clock of synctest. They have buffers as those of
+// TCP have: the farewell of a TLS connection, which net/http sends with its lock held, must not wait for a reader.
 type network struct {
 	t     *testing.T
 	ca    *x509.Certificate
@@ -38,32 +41,34 @@ type network struct {
 	roots *x509.CertPool
 
 	mu    sync.Mutex
-	at    map[string]*door
+	at    map[string]door
 	cut   map[[2]string]bool // from, to
 	dials map[string]int     // to
 }
 
 // door is where a node listens.
-type door struct {
-	conns chan net.Conn
-	once  sync.Once
-	ended chan struct{}
+type door struct{ *bufconn.Listener }
+
+func (d door) Accept() (net.Conn, error) {
+	c, err := d.Listener.Accept()
+	return connection{c}, err
 }
 
-func (d *door) Accept() (net.Conn, error) {
-	select {
-	case c := <-d.conns:
-		return c, nil
-	case <-d.ended:
-		return nil, net.ErrClosed
+// connection goes on after a read that took too long, as one of TCP does. TLS takes the error of bufconn for the
+// connection's end.
+type connection struct{ net.Conn }
+
+func (c connection) Read(into []byte) (int, error) {
+	n, err := c.Conn.Read(into)
+	if late, ok := err.(net.Error); ok && late.Timeout() { //nolint:errorlint // never wrapped
+		err = os.ErrDeadlineExceeded
 	}
+	return n, err
 }
-func (d *door) Close() error   { d.once.Do(func() { close(d.ended) }); return nil }
-func (d *door) Addr() net.Addr { return &net.UnixAddr{} }
 
 func newNetwork(t *testing.T) *network {
 	t.Helper()
-	n := &network{t: t, roots: x509.NewCertPool(), at: map[string]*door{}, cut: map[[2]string]bool{}, dials: map[string]int{}}
+	n := &network{t: t, roots: x509.NewCertPool(), at: map[string]door{}, cut: map[[2]string]bool{}, dials: map[string]int{}}
 	n.ca, n.key = n.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 	n.roots.AddCert(n.ca)
 	return n
@@ -114,17 +119,12 @@ func (n *network) client(as string) *Client {
 		d, cut := n.at[to], n.cut[[2]string{as, to}]
 		n.dials[to]++
 		n.mu.Unlock()
-		if d == nil || cut {
+		if d.Listener == nil || cut {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		near, far := net.Pipe()
-		select {
-		case d.conns <- far:
-			return near, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		c, err := d.DialContext(ctx)
+		return connection{c}, err
 	}
 	return c
 }
@@ -150,7 +150,7 @@ func (c copies) Peer(ctx context.Context, volume, asker string) (ownership.Peer,
 
 // serve lets a node answer, under the name at which it is found.
 func (n *network) serve(ctx context.Context, at, as string, change func(*Server)) {
-	d := &door{conns: make(chan net.Conn), ended: make(chan struct{})}
+	d := door{bufconn.Listen(64 << 10)}
 	n.mu.Lock()
 	n.at[at] = d
 	n.mu.Unlock()
