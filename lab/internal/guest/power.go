@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -83,8 +84,24 @@ func (m *Machine) PowerOff(ctx context.Context) error {
 }
 
 // Pause stops the machine. For others it is silent. The machine itself does not notice,
-// except that time has jumped when it is resumed.
-func (m *Machine) Pause(context.Context) error { return m.signal("pausing", syscall.SIGSTOP) }
+// except that time has jumped when it is resumed. Pause returns when the machine stands still: the
+// kernel stops the threads of a busy process one after the other.
+func (m *Machine) Pause(ctx context.Context) error {
+	if err := m.signal("pausing", syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for !isStopped(m.Process.PID) {
+		if !m.Process.Alive() {
+			return fmt.Errorf("pausing %s: %w", m.Spec.Name, os.ErrProcessDone)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("pausing %s: %w", m.Spec.Name, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
 
 // Freeze stops the machine with all its clocks, as a hypervisor's suspension does. QEMU stops
 // the virtual processors, and with them the time stamp counter and the timers from which the
