@@ -35,6 +35,7 @@ type agentFlags struct {
 	guardSocket             string
 	udev                    bool
 	orphanRetention         time.Duration
+	peers                   peerFlags
 }
 
 // minOrphanRetention gives people the time to see an orphan before it is deleted.
@@ -57,6 +58,7 @@ func newAgentCommand() *cobra.Command {
 	flags.StringVar(&f.csiSocket, "csi-socket", "", "unix socket on which the kubelet connects; by default plugins/"+served.Name+"/csi.sock in the kubelet's directory")
 	flags.DurationVar(&f.orphanRetention, "orphan-retention", 0, "delete data that has no object after this long, at least 24h; 0 keeps it for ever")
 	flags.StringVar(&f.guardSocket, "guard-socket", "", "unix socket of the node's guard; empty where none runs")
+	f.peers.add(flags)
 	addUdevFlag(cmd, &f.udev)
 	return cmd
 }
@@ -98,6 +100,19 @@ func (f *agentFlags) run(ctx context.Context) (err error) {
 		// No volume of this driver has epochs: each has one copy, on one node.
 		go word.Client{Socket: f.guardSocket}.Vouch(ctx, clock.RealClock{}, ctrl.Log.WithName("guard"))
 	}
+	asks, err := f.peers.openAgent(ctx, d.cluster, f.node, f.namespace)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, asks.close()) }()
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return asks.run(ctx) })
+	work.Go(func() error { return f.serve(ctx, d) })
+	return work.Wait()
+}
+
+// serve runs the agent on the node's disks.
+func (f *agentFlags) serve(ctx context.Context, d *doors) error {
 	return f.withDisks(ctx, func(ctx context.Context, n poold.Node, registry *prometheus.Registry) error {
 		return agent.New(agent.Options{
 			Driver: served, Node: f.node, Namespace: f.namespace, KubeletDir: f.kubeletDir,

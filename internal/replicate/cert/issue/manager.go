@@ -5,7 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
+	"os"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/certificate"
 
@@ -32,4 +35,105 @@ func NewManager(ctx context.Context, node string, client kubernetes.Interface, s
 		Name:                         "replication",
 		Ctx:                          &ctx,
 	})
+}
+
+// Source is a process's certificate as its manager has it now, and the authorities as they are now.
+type Source struct {
+	certificate.Manager
+	Authorities func() (*x509.CertPool, error)
+}
+
+var _ cert.Source = Source{}
+
+// Roots implements cert.Source.
+func (s Source) Roots() (*x509.CertPool, error) { return s.Authorities() }
+
+// ReadRoots reads the authorities that the controllers have published, from a file that the kubelet keeps as
+// new as the ConfigMap.
+func ReadRoots(path string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil, fmt.Errorf("the controllers have not published their authority yet, or the kubelet has not brought it: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	roots, err := ParseRoots(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	pool := x509.NewCertPool()
+	for _, root := range roots {
+		pool.AddCert(root)
+	}
+	return pool, nil
+}
+
+// Memory is a store that ends with the process.
+type Memory struct{}
+
+var _ certificate.Store = Memory{}
+
+// Current implements certificate.Store. The manager itself keeps what it has.
+func (Memory) Current() (*tls.Certificate, error) { return nil, none("this process has just begun") }
+
+// Update implements certificate.Store.
+func (Memory) Update(certificate, key []byte) (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(certificate, key)
+	return &pair, err
+}
+
+// Kept is a store in a directory that outlives the process. What it has is used only if it serves: a pair that
+// is damaged, of another node, or signed by an authority that is trusted no longer costs a new request, and
+// never the process.
+type Kept struct {
+	certificate.Store
+	node  string
+	roots func() (*x509.CertPool, error)
+	log   logr.Logger
+}
+
+// NewKept returns the store of one process of a node. Two processes may share the directory by two names.
+func NewKept(dir, name, node string, roots func() (*x509.CertPool, error), log logr.Logger) (*Kept, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory of this node's certificate: %w", err)
+	}
+	files, err := certificate.NewFileStoreWithLogger(log.V(1), name, dir, dir, "", "")
+	if err != nil {
+		return nil, fmt.Errorf("opening the directory of this node's certificate (it may be emptied): %w", err)
+	}
+	return &Kept{Store: files, node: node, roots: roots, log: log}, nil
+}
+
+// Current implements certificate.Store.
+func (k *Kept) Current() (*tls.Certificate, error) {
+	pair, err := k.Store.Current()
+	if err == nil {
+		err = k.serves(pair)
+	}
+	if err != nil {
+		k.log.Info("this node asks for a certificate", "why", err.Error())
+		return nil, none(err.Error())
+	}
+	return pair, nil
+}
+
+func (k *Kept) serves(pair *tls.Certificate) error {
+	switch node, err := cert.Node(pair.Leaf); {
+	case err != nil:
+		return err
+	case node != k.node:
+		return fmt.Errorf("the certificate is of node %s", node)
+	}
+	roots, err := k.roots()
+	if err != nil {
+		return nil //nolint:nilerr // that the authorities are not known yet says nothing about the certificate
+	}
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	return err
+}
+
+func none(why string) error {
+	err := certificate.NoCertKeyError(why)
+	return &err
 }
