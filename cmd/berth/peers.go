@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/certificate"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,8 +65,8 @@ type peers struct {
 	// announced is where others ask this process.
 	announced string
 
-	certificate certificate.Manager
-	listener    net.Listener
+	own      *issue.Own
+	listener net.Listener
 }
 
 // open prepares the part of a process of this name on a node, or returns nil if no address is given. ctx may
@@ -84,12 +83,11 @@ func (f *peerFlags) open(ctx context.Context, config *rest.Config, node, process
 	if err != nil {
 		return nil, fmt.Errorf("reaching the API server: %w", err)
 	}
-	roots := f.roots
-	kept, err := issue.NewKept(f.dir, process, node, roots, log)
+	kept, err := issue.NewKept(f.dir, process, node, f.roots, log)
 	if err != nil {
 		return nil, err
 	}
-	own, err := issue.NewManager(context.WithoutCancel(ctx), node, clients, kept)
+	own, err := issue.NewOwn(ctx, node, clients, kept, f.roots)
 	if err != nil {
 		return nil, fmt.Errorf("getting this node's certificate: %w", err)
 	}
@@ -97,9 +95,9 @@ func (f *peerFlags) open(ctx context.Context, config *rest.Config, node, process
 	if err != nil {
 		return nil, fmt.Errorf("opening --peer-address: %w", err)
 	}
-	identity := cert.Identity{Node: node, Source: issue.Source{Manager: own, Authorities: roots}, Now: time.Now}
+	identity := cert.Identity{Node: node, Source: own, Now: time.Now}
 	return &peers{
-		client: peer.NewClient(identity, find, log), certificate: own, listener: listener, announced: f.announced(listener),
+		client: peer.NewClient(identity, find, log), own: own, listener: listener, announced: f.announced(listener),
 		server: &peer.Server{Identity: identity, Clock: clock.RealClock{}, Log: log},
 	}, nil
 }
@@ -117,8 +115,9 @@ func (p *peers) run(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	p.certificate.Start()
-	defer p.certificate.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go p.own.Run(ctx, p.server.Clock)
 	defer p.client.Close()
 	return p.server.Serve(ctx, p.listener)
 }

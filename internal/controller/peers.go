@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 
 	"k8s.io/client-go/kubernetes"
@@ -52,7 +53,7 @@ func addNodes(ctx context.Context, m ctrl.Manager, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("making a client for certificates: %w", err)
 	}
-	own, err := issue.NewManager(ctx, cert.Controllers, clients, issue.Memory{})
+	own, err := issue.NewOwn(ctx, cert.Controllers, clients, issue.Memory{}, keeper.Roots)
 	if err != nil {
 		return fmt.Errorf("getting a certificate: %w", err)
 	}
@@ -60,7 +61,7 @@ func addNodes(ctx context.Context, m ctrl.Manager, o *Options) error {
 	if find == nil {
 		find = address.Leases{Client: m.GetClient(), Namespace: o.Namespace, Prefix: v1alpha1.AgentLeasePrefix}.Address
 	}
-	identity := cert.Identity{Node: cert.Controllers, Source: issue.Source{Manager: own, Authorities: keeper.Roots}, Now: o.Clock.Now}
+	identity := cert.Identity{Node: cert.Controllers, Source: own, Now: o.Clock.Now}
 	asks := peer.NewClient(identity, find, o.Log.WithName("peers"))
 	beats := &peer.Beats{Name: o.Nodes.Witness, Client: asks, Clock: o.Clock}
 	o.Peers, o.Witnesses = asks, beats
@@ -68,12 +69,16 @@ func addNodes(ctx context.Context, m ctrl.Manager, o *Options) error {
 	if err != nil {
 		return err
 	}
-	return m.Add(everywhere(func(ctx context.Context) error {
-		own.Start()
-		defer own.Stop()
-		defer asks.Close()
-		return follow(ctx)
-	}))
+	return errors.Join(
+		m.Add(everywhere(func(ctx context.Context) error {
+			own.Run(ctx, o.Clock)
+			return nil
+		})),
+		m.Add(everywhere(func(ctx context.Context) error {
+			defer asks.Close()
+			return follow(ctx)
+		})),
+	)
 }
 
 // newFollower returns what follows the storage nodes as they come and go, until its context ends.

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,7 +74,10 @@ func (s *Signer) SetupWithManager(m ctrl.Manager) error {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(m).Named("certificates").
-		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
+		WithOptions(controller.Options{
+			NeedLeaderElection: new(false),
+			RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 30*time.Second),
+		}).
 		For(&certificatesv1.CertificateSigningRequest{}).
 		Complete(s)
 }

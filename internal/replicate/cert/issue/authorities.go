@@ -164,9 +164,10 @@ func ParseRoots(roots []byte) ([]*x509.Certificate, error) {
 func blocks(text []byte, kind string) (out [][]byte, err error) {
 	for rest := bytes.TrimSpace(text); len(rest) > 0; rest = bytes.TrimSpace(rest) {
 		var block *pem.Block
+		begins := bytes.HasPrefix(rest, []byte("-----BEGIN ")) // else Decode skips what is before
 		block, rest = pem.Decode(rest)
 		switch {
-		case block == nil || block.Type != kind:
+		case !begins || block == nil || block.Type != kind:
 			return nil, fmt.Errorf("the text is not PEM of %s alone", kind)
 		case len(out) == maxAuthorities:
 			return nil, fmt.Errorf("there are more than %d", maxAuthorities)

@@ -7,10 +7,13 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"os"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/certificate"
+	"k8s.io/utils/clock"
 
 	"berth.dev/berth/internal/replicate/cert"
 )
@@ -37,16 +40,76 @@ func NewManager(ctx context.Context, node string, client kubernetes.Interface, s
 	})
 }
 
-// Source is a process's certificate as its manager has it now, and the authorities as they are now.
-type Source struct {
-	certificate.Manager
-	Authorities func() (*x509.CertPool, error)
+// Own is the certificate of one process: a cert.Source.
+type Own struct {
+	node   string
+	client kubernetes.Interface
+	store  certificate.Store
+	roots  func() (*x509.CertPool, error)
+
+	mu      sync.Mutex
+	manager certificate.Manager
 }
 
-var _ cert.Source = Source{}
+var _ cert.Source = (*Own)(nil)
+
+// look is how often a process looks whether its certificate is trusted.
+const look = time.Minute
+
+// NewOwn returns the certificate of a process of a node, or of a controller. It is renewed while Run runs.
+func NewOwn(ctx context.Context, node string, client kubernetes.Interface, store certificate.Store, roots func() (*x509.CertPool, error)) (o *Own, err error) {
+	o = &Own{node: node, client: client, store: store, roots: roots}
+	o.manager, err = NewManager(context.WithoutCancel(ctx), node, client, store)
+	return o, err
+}
+
+// Current implements cert.Source.
+func (o *Own) Current() *tls.Certificate {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.manager.Current()
+}
 
 // Roots implements cert.Source.
-func (s Source) Roots() (*x509.CertPool, error) { return s.Authorities() }
+func (o *Own) Roots() (*x509.CertPool, error) { return o.roots() }
+
+// Run keeps the certificate valid until ctx ends. The manager asks for the next one in time; if the authority
+// that signed the current one is trusted no longer, since people began anew, another manager asks at once.
+func (o *Own) Run(ctx context.Context, c clock.WithTicker) {
+	o.manager.Start()
+	defer func() { o.manager.Stop() }()
+	ticker := c.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		if own := o.Current(); own == nil || trusted(own.Leaf, o.roots) == nil {
+			continue
+		}
+		next, err := NewManager(context.WithoutCancel(ctx), o.node, o.client, o.store)
+		if err != nil {
+			continue // the next look tries again
+		}
+		o.mu.Lock()
+		o.manager.Stop()
+		o.manager = next
+		o.mu.Unlock()
+		next.Start()
+	}
+}
+
+// trusted returns why a certificate is not trusted. That the authorities are not known yet says nothing.
+func trusted(leaf *x509.Certificate, known func() (*x509.CertPool, error)) error {
+	roots, err := known()
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	return err
+}
 
 // ReadRoots reads the authorities that the controllers have published, from a file that the kubelet keeps as
 // new as the ConfigMap.
@@ -125,12 +188,7 @@ func (k *Kept) serves(pair *tls.Certificate) error {
 	case node != k.node:
 		return fmt.Errorf("the certificate is of node %s", node)
 	}
-	roots, err := k.roots()
-	if err != nil {
-		return nil //nolint:nilerr // that the authorities are not known yet says nothing about the certificate
-	}
-	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
-	return err
+	return trusted(pair.Leaf, k.roots)
 }
 
 func none(why string) error {
