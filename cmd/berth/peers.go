@@ -115,8 +115,6 @@ func (p *peers) run(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	go p.own.Run(ctx, p.server.Clock)
 	defer p.client.Close()
 	return p.server.Serve(ctx, p.listener)

@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -92,25 +91,6 @@ func (c *cluster) answers(t *testing.T, node string) (at string, beats *streams)
 	return l.Addr().String(), beats
 }
 
-// mayAsk gives an account the right to ask for certificates.
-func (c *cluster) mayAsk(t *testing.T, account string) {
-	t.Helper()
-	meta := metav1.ObjectMeta{Name: "ask-for-certificates"}
-	for _, o := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"get", "list", "watch", "create"}},
-		}},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: apitest.Namespace, Name: account}},
-		},
-	} {
-		if err := client.IgnoreAlreadyExists(c.Client.Create(t.Context(), o)); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // another makes another controller the leader until the test ends.
 func (c *cluster) another(t *testing.T) {
 	t.Helper()
@@ -139,7 +119,7 @@ func asController(config *rest.Config) *rest.Config {
 
 func TestAControllerThatDoesNotLeadGivesNodesCertificatesAndFollowsThemAsTheyComeAndGo(t *testing.T) {
 	c := newCluster(t)
-	c.mayAsk(t, apitest.AgentAccount)
+	c.Grant(t, "certificates", "agent")
 	c.another(t)
 	addresses := map[string]string{}
 	var mu sync.Mutex

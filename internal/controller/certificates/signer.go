@@ -39,7 +39,7 @@ func Users(namespace, name string) issue.Users {
 }
 
 // Requests are the requests of Berth's signer alone, as a controller caches them: without what is longer than a
-// node's request, so that nobody fills its memory.
+// node's request, so that no request fills its memory.
 func Requests() cache.ByObject {
 	return cache.ByObject{
 		Field: fields.OneTermEqualSelector("spec.signerName", issue.Signer),

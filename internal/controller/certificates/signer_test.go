@@ -8,22 +8,18 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"errors"
-	"io"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,53 +44,10 @@ func newCluster(t *testing.T) *cluster {
 	c := &cluster{Environment: apitest.Start(t), t: t}
 	c.Controller(t) // makes its account; that of the agents is there
 	c.Guard(t, "alpha")
-	c.grant("certificates", "agent", "guard", "controller")
-	c.grant("certificates-signer", "controller")
-	c.grant("controller", "controller") // events
+	c.Grant(t, "certificates", "agent", "guard", "controller")
+	c.Grant(t, "certificates-signer", "controller")
+	c.Grant(t, "controller", "controller") // events
 	return c
-}
-
-// grant gives accounts the roles of the chart that end in a word.
-func (c *cluster) grant(role string, accounts ...string) {
-	c.t.Helper()
-	text, err := os.ReadFile("../../../test/chart/testdata/everything.golden.yaml")
-	must(c.t, err)
-	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(bytes.ReplaceAll(text, []byte("other-"), []byte("berth-"))), 4096)
-	var subjects []rbacv1.Subject
-	for _, a := range accounts {
-		subjects = append(subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: apitest.Namespace, Name: "berth-" + a})
-	}
-	found := 0
-	for {
-		var o struct {
-			metav1.TypeMeta   `json:",inline"`
-			metav1.ObjectMeta `json:"metadata"`
-			Rules             []rbacv1.PolicyRule `json:"rules"`
-		}
-		if err := d.Decode(&o); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			c.t.Fatal(err)
-		}
-		meta := metav1.ObjectMeta{Namespace: o.Namespace, Name: "chart-" + o.Name}
-		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: o.Kind, Name: meta.Name}
-		var made []client.Object
-		switch {
-		case o.Name != "berth-"+role:
-			continue
-		case o.Kind == "ClusterRole":
-			made = []client.Object{&rbacv1.ClusterRole{ObjectMeta: meta, Rules: o.Rules}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}}
-		case o.Kind == "Role":
-			made = []client.Object{&rbacv1.Role{ObjectMeta: meta, Rules: o.Rules}, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}}
-		}
-		for _, m := range made {
-			must(c.t, client.IgnoreAlreadyExists(c.Client.Create(c.t.Context(), m)))
-			found++
-		}
-	}
-	if found == 0 {
-		c.t.Fatalf("the chart has no role %s", role)
-	}
 }
 
 // controller runs the signer as a controller does, with the rights of the chart, until the test ends.
@@ -194,6 +147,48 @@ func TestAgentsGuardsAndControllersGetTheirCertificates(t *testing.T) {
 	}
 }
 
+func TestAProcessAsksAnewWhenItsAuthorityIsTrustedNoLonger(t *testing.T) {
+	c := newCluster(t)
+	c.controller()
+	await(t, "the authority", func() bool { _, err := c.keeper.Roots(); return err == nil })
+	clients, err := kubernetes.NewForConfig(c.AgentConfig(t, "anew"))
+	must(t, err)
+	own, err := issue.NewOwn(t.Context(), "anew", clients, issue.Memory{}, c.keeper.Roots)
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	now := clocktesting.NewFakeClock(begun)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		own.Run(ctx, now)
+	}()
+	await(t, "the first certificate", func() bool { return own.Current() != nil })
+	first := own.Current().Leaf
+	now.Step(time.Minute)
+	now.Step(time.Minute)
+	if own.Current().Leaf != first {
+		t.Error("a certificate that is trusted is replaced")
+	}
+
+	k := &keeper{t: t, Keeper: &certificates.Keeper{Client: c.Client, Namespace: apitest.Namespace, Name: "berth"}}
+	must(t, errors.Join(c.Client.Delete(t.Context(), k.secret()), c.Client.Delete(t.Context(), k.published())))
+	_, err = c.keeper.Authorities(t.Context())
+	must(t, err)
+	roots, err := c.keeper.Roots()
+	must(t, err)
+	await(t, "a certificate of the new authority", func() bool {
+		now.Step(time.Second)
+		current := own.Current()
+		if current == nil {
+			return false
+		}
+		_, err := current.Leaf.Verify(x509.VerifyOptions{Roots: roots})
+		return err == nil
+	})
+	stop()
+	<-ended
+}
+
 func TestARequestForAnythingButTheOwnNameIsRefusedOnTheAPIServer(t *testing.T) {
 	c := newCluster(t)
 	agent, admin := c.Agent(t, "alpha"), c.Client
@@ -236,24 +231,6 @@ func TestAControllerKeepsNoLongRequestInMemory(t *testing.T) {
 		csr := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{Request: make([]byte, size)}}
 		if _, err := certificates.Requests().Transform(csr); err != nil || cap(csr.Spec.Request) != want {
 			t.Errorf("of %d bytes %d are kept, %v", size, cap(csr.Spec.Request), err)
-		}
-	}
-}
-
-func TestAnAgentAsksForNoOtherSignerAndForNothingLong(t *testing.T) {
-	c := newCluster(t)
-	agent := c.Agent(t, "alpha")
-	for says, csr := range map[string]*certificatesv1.CertificateSigningRequest{
-		"of the signer berth.dev/replication only": request(t, "alpha", func(r *certificatesv1.CertificateSigningRequest) {
-			r.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName
-			r.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth}
-		}),
-		"at most 4096 bytes": request(t, "alpha", func(r *certificatesv1.CertificateSigningRequest) {
-			r.Spec.Request = append(r.Spec.Request, bytes.Repeat([]byte("\n"), issue.MaxRequest)...)
-		}),
-	} {
-		if err := agent.Create(t.Context(), csr); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
-			t.Errorf("want a refusal %q, got %v", says, err)
 		}
 	}
 }

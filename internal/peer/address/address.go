@@ -20,7 +20,7 @@ import (
 const fresh = 30 * time.Second
 
 // Of returns the address that a Lease announces. What a node announces is that node's word: an address that no
-// pod has is refused, so that nobody is made to connect to services of its own machine or of its provider.
+// pod has is refused, so that a hostile node makes no process connect to its own machine or to its provider.
 func Of(lease *coordinationv1.Lease) (string, error) {
 	text, ok := lease.Annotations[v1alpha1.AddressAnnotation]
 	if !ok {

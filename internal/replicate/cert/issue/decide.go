@@ -25,8 +25,8 @@ const nodeKey = "authentication.kubernetes.io/node-name"
 // Usages are those of a node's certificate: nodes call and are called.
 var Usages = []certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth, certificates.UsageServerAuth}
 
-// MaxRequest is how long a request may be, in bytes of PEM. The longest name of a node leaves it at half.
-const MaxRequest = 4 << 10
+// MaxRequest is how long a request may be, in bytes of PEM. That of the longest name of a node has half as many.
+const MaxRequest = 3 << 10
 
 // Verb is what the controller does with a request.
 type Verb string

@@ -101,13 +101,14 @@ func (o *Own) Run(ctx context.Context, c clock.WithTicker) {
 	}
 }
 
-// trusted returns why a certificate is not trusted. That the authorities are not known yet says nothing.
+// trusted returns why no authority that is trusted now has signed a certificate. That the authorities are not
+// known yet says nothing. No clock counts: the certificate's end is never after its authority's.
 func trusted(leaf *x509.Certificate, known func() (*x509.CertPool, error)) error {
 	roots, err := known()
 	if err != nil {
 		return nil //nolint:nilerr // see above
 	}
-	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: leaf.NotAfter, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	return err
 }
 
