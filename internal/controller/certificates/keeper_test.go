@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,16 +93,10 @@ func (k *keeper) refuses(reason string, says ...string) {
 			k.t.Errorf("error %q lacks %q", err, part)
 		}
 	}
-	var list eventsv1.EventList
-	k.must(k.Client.List(k.t.Context(), &list, client.InNamespace(k.Namespace)))
-	told := 0
-	for i := range list.Items {
-		if e := &list.Items[i]; e.Regarding.Name == k.Name+certificates.SecretSuffix && e.Reason == reason {
-			told++
-		}
-	}
-	if told != 1 {
-		k.t.Errorf("%d events tell of %s", told, reason)
+	var told corev1.EventList
+	k.must(k.Client.List(k.t.Context(), &told, client.InNamespace(k.Namespace), client.MatchingFields{"involvedObject.name": k.Name + certificates.SecretSuffix}))
+	if len(told.Items) != 1 || told.Items[0].Reason != reason {
+		k.t.Errorf("%d events tell of the Secret, want one because of %s", len(told.Items), reason)
 	}
 }
 
