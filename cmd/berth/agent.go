@@ -80,7 +80,7 @@ func (f *agentFlags) complete() error {
 	if f.csiSocket == "" {
 		f.csiSocket = filepath.Join(f.kubeletDir, "plugins", served.Name, "csi.sock")
 	}
-	return nil
+	return f.peers.complete()
 }
 
 func (f *agentFlags) run(ctx context.Context) (err error) {
@@ -105,23 +105,20 @@ func (f *agentFlags) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, asks.close()) }()
-	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return asks.run(ctx) })
-	work.Go(func() error { return f.serve(ctx, d) })
-	return work.Wait()
-}
-
-// serve runs the agent on the node's disks.
-func (f *agentFlags) serve(ctx context.Context, d *doors) error {
 	return f.withDisks(ctx, func(ctx context.Context, n poold.Node, registry *prometheus.Registry) error {
-		return agent.New(agent.Options{
+		own := agent.New(agent.Options{
 			Driver: served, Node: f.node, Namespace: f.namespace, KubeletDir: f.kubeletDir,
 			Disks: n, Mounts: staging.KernelMounts,
 			Config: d.cluster, CSI: d.csi, HTTP: d.http, Registry: registry,
 			RegistrationSocket: filepath.Join(f.kubeletDir, "plugins_registry", served.Name+"-reg.sock"),
 			OrphanRetention:    f.orphanRetention,
 			Version:            version, Log: ctrl.Log, Clock: clock.RealClock{},
-		}).Run(ctx)
+		})
+		// Volumes of this driver have no epochs, so there are no copies that others may ask about.
+		work, ctx := errgroup.WithContext(ctx)
+		work.Go(func() error { return asks.run(ctx) })
+		work.Go(func() error { return own.Run(ctx) })
+		return work.Wait()
 	})
 }
 

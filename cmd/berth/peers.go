@@ -75,9 +75,6 @@ func (f *peerFlags) open(ctx context.Context, config *rest.Config, node, process
 	if f.address == "" {
 		return nil, nil //nolint:nilnil // no part is no error
 	}
-	if err := f.complete(); err != nil {
-		return nil, err
-	}
 	log := ctrl.Log.WithName("peers")
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -38,11 +38,9 @@ func addNodes(ctx context.Context, m ctrl.Manager, o *Options) error {
 	}
 	keeper := &certificates.Keeper{
 		Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Name: o.Nodes.Installation,
-		Instance: name, Now: o.Clock.Now, Random: rand.Reader, Log: o.Log.WithName("authority"),
+		Instance: name, Clock: o.Clock, Random: rand.Reader, Log: o.Log.WithName("authority"),
 	}
-	signer := &certificates.Signer{
-		Client: m.GetClient(), Keeper: keeper, Users: certificates.Users(o.Namespace, o.Nodes.Installation), Now: o.Clock.Now, Random: rand.Reader,
-	}
+	signer := &certificates.Signer{Client: m.GetClient(), Keeper: keeper, Users: certificates.Users(o.Namespace, o.Nodes.Installation)}
 	if err := signer.SetupWithManager(m); err != nil {
 		return err
 	}

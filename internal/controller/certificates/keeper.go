@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/internal/controller/events"
@@ -53,7 +54,7 @@ type Keeper struct {
 	Namespace, Name string
 	// Instance is the process that tells of problems.
 	Instance string
-	Now      func() time.Time
+	Clock    clock.WithTicker
 	Random   io.Reader
 	Log      logr.Logger
 
@@ -82,7 +83,7 @@ func (*Keeper) NeedLeaderElection() bool { return false }
 
 // Start looks at the objects once a minute until ctx ends.
 func (k *Keeper) Start(ctx context.Context) error {
-	ticker := time.NewTicker(look) //nolint:forbidigo // nothing is decided by when this comes
+	ticker := k.Clock.NewTicker(look)
 	defer ticker.Stop()
 	for {
 		if _, err := k.Authorities(ctx); err != nil && ctx.Err() == nil {
@@ -91,7 +92,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-ticker.C():
 		}
 	}
 }
@@ -100,7 +101,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 // time, and publishes the certificates before it returns: nothing is signed by an authority that is not
 // published.
 func (k *Keeper) Authorities(ctx context.Context) (issue.Authorities, error) {
-	now := k.Now()
+	now := k.Clock.Now()
 	seen, err := k.read(ctx)
 	if err != nil {
 		return nil, err
@@ -230,7 +231,7 @@ func (k *Keeper) tell(ctx context.Context, seen objects, err error) error {
 	if !is {
 		return nil
 	}
-	now := k.Now()
+	now := k.Clock.Now()
 	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: seen.secret.Namespace, Name: seen.secret.Name, UID: seen.secret.UID}
 	return events.Publish(ctx, k.Client, events.Event{
 		Name: events.Name("authority.", p.message+now.UTC().Format(time.DateOnly)), About: about,

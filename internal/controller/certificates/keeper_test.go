@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/internal/apitest"
@@ -28,16 +29,16 @@ var begun = time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC)
 // keeper is the controllers' authority under a name of the test's own.
 type keeper struct {
 	*certificates.Keeper
-	t   *testing.T
-	now time.Time
+	t     *testing.T
+	clock *clocktesting.FakeClock
 }
 
 func newKeeper(t *testing.T, c client.Client, name string) *keeper {
 	t.Helper()
-	k := &keeper{t: t, now: begun}
+	k := &keeper{t: t, clock: clocktesting.NewFakeClock(begun)}
 	k.Keeper = &certificates.Keeper{
 		Live: c, Client: c, Namespace: apitest.Namespace, Name: name, Instance: "test",
-		Now: func() time.Time { return k.now }, Random: rand.Reader, Log: logr.Discard(),
+		Clock: k.clock, Random: rand.Reader, Log: logr.Discard(),
 	}
 	return k
 }
@@ -45,7 +46,7 @@ func newKeeper(t *testing.T, c client.Client, name string) *keeper {
 // after looks at the authority when so much time has passed.
 func (k *keeper) after(d time.Duration) issue.Authorities {
 	k.t.Helper()
-	k.now = k.now.Add(d)
+	k.clock.Step(d)
 	a, err := k.Authorities(k.t.Context())
 	if err != nil {
 		k.t.Fatal(err)
@@ -138,8 +139,8 @@ func TestAnAuthorityIsReplacedWithoutATimeInWhichACertificateIsNotTrusted(t *tes
 	}
 	other := newKeeper(t, k.Client, "rotation") // which has just begun
 	for after, want := range map[time.Duration]int{0: 0, day: 1} {
-		other.now = k.now.Add(after)
-		if signer, err := other.after(0).Signer(other.now); err != nil || !signer.Certificate.Equal(both[want].Certificate) {
+		other.clock.SetTime(k.clock.Now().Add(after))
+		if signer, err := other.after(0).Signer(other.clock.Now()); err != nil || !signer.Certificate.Equal(both[want].Certificate) {
 			t.Errorf("%s after the successor was made, authority %d does not sign: %v", after, want, err)
 		}
 	}

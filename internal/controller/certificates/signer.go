@@ -3,7 +3,6 @@ package certificates
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -59,10 +58,9 @@ func Requests() cache.ByObject {
 type Signer struct {
 	// Client reads requests from the cache, and writes.
 	Client client.Client
+	// Keeper has the authority, and the clock and the randomness that it signs by.
 	Keeper *Keeper
 	Users  issue.Users
-	Now    func() time.Time
-	Random io.Reader
 
 	mu      sync.Mutex
 	budgets map[string]*rate.Limiter // by issue.Asker
@@ -123,7 +121,7 @@ func (s *Signer) wait(csr *certificatesv1.CertificateSigningRequest) time.Durati
 		budget = rate.NewLimiter(rate.Every(requestEvery), requestsAtOnce)
 		s.budgets[asker] = budget
 	}
-	if budget.AllowN(s.Now(), 1) {
+	if budget.AllowN(s.Keeper.Clock.Now(), 1) {
 		return 0
 	}
 	return requestEvery
@@ -134,24 +132,24 @@ func (s *Signer) carryOut(ctx context.Context, csr *certificatesv1.CertificateSi
 	next := csr.DeepCopy()
 	switch d.Verb {
 	case issue.Approve:
-		conclude(next, certificatesv1.CertificateApproved, d, s.Now())
+		conclude(next, certificatesv1.CertificateApproved, d, s.Keeper.Clock.Now())
 		return s.Client.SubResource("approval").Update(ctx, next)
 	case issue.Deny:
-		conclude(next, certificatesv1.CertificateDenied, d, s.Now())
+		conclude(next, certificatesv1.CertificateDenied, d, s.Keeper.Clock.Now())
 		return s.Client.SubResource("approval").Update(ctx, next)
 	case issue.Fail:
-		conclude(next, certificatesv1.CertificateFailed, d, s.Now())
+		conclude(next, certificatesv1.CertificateFailed, d, s.Keeper.Clock.Now())
 		return s.Client.Status().Update(ctx, next)
 	case issue.Sign:
 		authorities, err := s.Keeper.Authorities(ctx)
 		if err != nil {
 			return err
 		}
-		signer, err := authorities.Signer(s.Now())
+		signer, err := authorities.Signer(s.Keeper.Clock.Now())
 		if err != nil {
 			return err
 		}
-		if next.Status.Certificate, err = signer.Sign(d, s.Now(), s.Random); err != nil {
+		if next.Status.Certificate, err = signer.Sign(d, s.Keeper.Clock.Now(), s.Keeper.Random); err != nil {
 			return err
 		}
 		return s.Client.Status().Update(ctx, next)

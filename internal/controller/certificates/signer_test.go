@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -61,9 +62,9 @@ func (c *cluster) controller() {
 	must(c.t, err)
 	c.keeper = &certificates.Keeper{
 		Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: apitest.Namespace, Name: "berth", Instance: "test",
-		Now: time.Now, Random: rand.Reader, Log: logr.Discard(), //nolint:forbidigo // the API server has this clock, too
+		Clock: clock.RealClock{}, Random: rand.Reader, Log: logr.Discard(),
 	}
-	s := &certificates.Signer{Client: m.GetClient(), Keeper: c.keeper, Users: certificates.Users(apitest.Namespace, "berth"), Now: c.keeper.Now, Random: rand.Reader}
+	s := &certificates.Signer{Client: m.GetClient(), Keeper: c.keeper, Users: certificates.Users(apitest.Namespace, "berth")}
 	must(c.t, s.SetupWithManager(m))
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.t.Context()))
 	ended := make(chan error, 1)
