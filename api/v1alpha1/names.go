@@ -44,6 +44,10 @@ const (
 	SentAnnotation     = "berth.dev/sent"
 	SilentAnnotation   = "berth.dev/silent"
 
+	// AddressAnnotation on the Lease of an agent or of a guard is the address and the port at which its pod
+	// answers other nodes and controllers. It is a hint: who answers is proved by a certificate.
+	AddressAnnotation = "berth.dev/address"
+
 	// ReservedAnnotation is on a Volume that a scheduler has made and CreateVolume has not
 	// returned yet. While it is there, no claim has the volume. The node makes no filesystem on
 	// it, and may remove the storage that it made for it once the volume is not needed. Data

@@ -35,6 +35,7 @@ type agentFlags struct {
 	guardSocket             string
 	udev                    bool
 	orphanRetention         time.Duration
+	peers                   peerFlags
 }
 
 // minOrphanRetention gives people the time to see an orphan before it is deleted.
@@ -57,6 +58,7 @@ func newAgentCommand() *cobra.Command {
 	flags.StringVar(&f.csiSocket, "csi-socket", "", "unix socket on which the kubelet connects; by default plugins/"+served.Name+"/csi.sock in the kubelet's directory")
 	flags.DurationVar(&f.orphanRetention, "orphan-retention", 0, "delete data that has no object after this long, at least 24h; 0 keeps it for ever")
 	flags.StringVar(&f.guardSocket, "guard-socket", "", "unix socket of the node's guard; empty where none runs")
+	f.peers.add(flags)
 	addUdevFlag(cmd, &f.udev)
 	return cmd
 }
@@ -78,7 +80,7 @@ func (f *agentFlags) complete() error {
 	if f.csiSocket == "" {
 		f.csiSocket = filepath.Join(f.kubeletDir, "plugins", served.Name, "csi.sock")
 	}
-	return nil
+	return f.peers.complete()
 }
 
 func (f *agentFlags) run(ctx context.Context) (err error) {
@@ -98,15 +100,25 @@ func (f *agentFlags) run(ctx context.Context) (err error) {
 		// No volume of this driver has epochs: each has one copy, on one node.
 		go word.Client{Socket: f.guardSocket}.Vouch(ctx, clock.RealClock{}, ctrl.Log.WithName("guard"))
 	}
+	asks, err := f.peers.openAgent(ctx, d.cluster, f.node, f.namespace)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, asks.close()) }()
 	return f.withDisks(ctx, func(ctx context.Context, n poold.Node, registry *prometheus.Registry) error {
-		return agent.New(agent.Options{
+		own := agent.New(agent.Options{
 			Driver: served, Node: f.node, Namespace: f.namespace, KubeletDir: f.kubeletDir,
 			Disks: n, Mounts: staging.KernelMounts,
 			Config: d.cluster, CSI: d.csi, HTTP: d.http, Registry: registry,
 			RegistrationSocket: filepath.Join(f.kubeletDir, "plugins_registry", served.Name+"-reg.sock"),
 			OrphanRetention:    f.orphanRetention,
 			Version:            version, Log: ctrl.Log, Clock: clock.RealClock{},
-		}).Run(ctx)
+		})
+		// Volumes of this driver have no epochs, so there are no copies that others may ask about.
+		work, ctx := errgroup.WithContext(ctx)
+		work.Go(func() error { return asks.run(ctx) })
+		work.Go(func() error { return own.Run(ctx) })
+		return work.Wait()
 	})
 }
 

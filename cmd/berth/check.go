@@ -9,12 +9,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/check"
 )
 
@@ -45,13 +42,9 @@ func (f *checkFlags) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return err
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := clusterClient(config)
 	if err != nil {
-		return fmt.Errorf("reaching the API server: %w", err)
+		return err
 	}
 	return awaitNoProblems(ctx, c, f, out)
 }

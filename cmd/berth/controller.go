@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
@@ -15,6 +17,7 @@ import (
 type controllerFlags struct {
 	doorFlags
 	leaderElection, snapshots bool
+	installation              string
 	extender                  extenderFlags
 }
 
@@ -31,6 +34,7 @@ func newControllerCommand() *cobra.Command {
 	f.add(flags, ":8081")
 	flags.BoolVar(&f.leaderElection, "leader-election", true, "let only one of several controllers run the reconcilers")
 	flags.BoolVar(&f.snapshots, "snapshots", false, "announce snapshots, and volumes made from snapshots and volumes; the csi-snapshotter then runs beside this process")
+	flags.StringVar(&f.installation, "sign-for", "", "sign certificates of the nodes of the installation whose objects begin with this name, and ask them; empty means neither")
 	f.extender.add(flags)
 	return cmd
 }
@@ -50,10 +54,15 @@ func (f *controllerFlags) run(ctx context.Context) (err error) {
 		defer func() { err = errors.Join(err, closed(serve.Listener)) }()
 	}
 
+	witness, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("naming this controller among the witnesses: %w", err)
+	}
 	return controller.Run(ctx, controller.Options{
 		Driver:         served,
 		Extender:       serve,
 		Snapshots:      f.snapshots,
+		Nodes:          controller.Nodes{Installation: f.installation, Witness: "controller " + witness},
 		Config:         d.cluster,
 		Namespace:      f.namespace,
 		LeaderElection: f.leaderElection,

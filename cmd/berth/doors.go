@@ -8,9 +8,13 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/csi"
 )
 
@@ -84,4 +88,17 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	}
 	config.UserAgent = "berth/" + version
 	return config, nil
+}
+
+// clusterClient asks the API server itself, without a cache.
+func clusterClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the API server: %w", err)
+	}
+	return c, nil
 }

@@ -10,8 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,11 +21,13 @@ import (
 	"berth.dev/berth/internal/guard/watchdog"
 	"berth.dev/berth/internal/guard/word"
 	"berth.dev/berth/internal/health"
+	"berth.dev/berth/internal/peer/address"
 )
 
 type guardFlags struct {
 	node, namespace, kubeconfig, httpAddress string
 	socket, watchdog, pods                   string
+	peers                                    peerFlags
 }
 
 func newGuardCommand() *cobra.Command {
@@ -48,6 +48,7 @@ func newGuardCommand() *cobra.Command {
 	flags.StringVar(&f.socket, "socket", "/run/berth-guard/guard.sock", "unix socket on which the agent speaks; beside it is what a guard must know of the one before")
 	flags.StringVar(&f.watchdog, "watchdog", "/dev/watchdog0", "the machine's watchdog")
 	flags.StringVar(&f.pods, "pods-cgroup", "", "control group below which all pods are; empty means that it is found from the guard's own")
+	f.peers.add(flags)
 	return cmd
 }
 
@@ -58,17 +59,29 @@ func (f *guardFlags) run(ctx context.Context) error {
 	if !filepath.IsAbs(f.socket) {
 		return fmt.Errorf("--socket %q is not an absolute path", f.socket)
 	}
-	keeper, kernel, err := f.keeper()
+	if err := f.peers.complete(); err != nil {
+		return err
+	}
+	config, err := clusterConfig(f.kubeconfig)
 	if err != nil {
 		return err
+	}
+	c, err := clusterClient(config)
+	if err != nil {
+		return err
+	}
+	others := f.peers.openGuard(ctx, config, f.node, address.Leases{Client: c, Namespace: f.namespace, Prefix: v1alpha1.GuardLeasePrefix}, filepath.Dir(f.socket))
+	keeper, kernel, err := f.keeper(c, others)
+	if err != nil {
+		return errors.Join(err, others.close())
 	}
 	asks, err := word.Listen(ctx, f.socket)
 	if err != nil {
-		return err
+		return errors.Join(err, others.close())
 	}
 	probes, err := listenHTTP(ctx, f.httpAddress)
 	if err != nil {
-		return errors.Join(err, closed(asks))
+		return errors.Join(err, closed(asks), others.close())
 	}
 	return guard(ctx, keeper, func(ctx context.Context) error {
 		work, ctx := errgroup.WithContext(ctx)
@@ -77,6 +90,10 @@ func (f *guardFlags) run(ctx context.Context) error {
 		})
 		work.Go(func() error {
 			return health.Serve(ctx, probes, health.Mux(nil, health.Checks{"agent": health.Of(func() error { return unfenced(keeper) })}))
+		})
+		work.Go(func() error {
+			others.run(ctx, func() time.Duration { return keeper.Status().SinceRenewal })
+			return nil
 		})
 		return work.Wait()
 	})
@@ -105,19 +122,7 @@ func unfenced(k *keep.Keeper) error {
 }
 
 // keeper puts the parts together.
-func (f *guardFlags) keeper() (*keep.Keeper, *holders.Kernel, error) {
-	config, err := clusterConfig(f.kubeconfig)
-	if err != nil {
-		return nil, nil, err
-	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, nil, err
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, nil, fmt.Errorf("reaching the API server: %w", err)
-	}
+func (f *guardFlags) keeper(c client.Client, others *guardPeers) (*keep.Keeper, *holders.Kernel, error) {
 	boot, err := keep.Boot()
 	if err != nil {
 		return nil, nil, err
@@ -127,13 +132,18 @@ func (f *guardFlags) keeper() (*keep.Keeper, *holders.Kernel, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	keeper, err = keep.New(keep.Config{
+	own := &lease.Lease{Client: c, Node: f.node, Namespace: f.namespace, Boot: boot, Now: time.Now}
+	parts := keep.Config{
 		Boot: boot, Now: keep.Now, Node: f.node,
-		Lease:    &lease.Lease{Client: c, Node: f.node, Namespace: f.namespace, Boot: boot, Now: time.Now},
+		Lease:    own,
 		Writers:  kernel,
 		Watchdog: watchdog.New(f.watchdog),
 		Store:    keep.File(filepath.Join(filepath.Dir(f.socket), "state.json")),
 		Clock:    clock.RealClock{}, Log: ctrl.Log,
-	})
+	}
+	if others != nil {
+		own.Address, parts.Peers = others.announced, others.client
+	}
+	keeper, err = keep.New(parts)
 	return keeper, kernel, err
 }

@@ -27,6 +27,17 @@ func (e *Environment) Controller(t testing.TB) client.Client {
 	return e.accountClient(t, ControllerAccount)
 }
 
+// ControllerConfig is Controller for callers that make their own clients.
+func (e *Environment) ControllerConfig(t testing.TB) *rest.Config {
+	t.Helper()
+	e.Controller(t) // makes the account
+	config, err := e.tokenConfig(t.Context(), ControllerAccount, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
 // Scheduler returns a client with a token of the scheduler's account. Like the agents'
 // role, its role allows every write to Berth's objects. The first call makes the account:
 // tests of the scheduler itself install the chart's, which may do less.
@@ -62,6 +73,17 @@ const GuardAccount = "berth-guard"
 func (e *Environment) Guard(t testing.TB, node string) client.Client {
 	t.Helper()
 	return e.guardClient(t, func() (*rest.Config, error) { return e.podConfig(t.Context(), GuardAccount, node) })
+}
+
+// GuardConfig is Guard for callers that make their own clients.
+func (e *Environment) GuardConfig(t testing.TB, node string) *rest.Config {
+	t.Helper()
+	e.Guard(t, node) // makes the account
+	config, err := e.podConfig(t.Context(), GuardAccount, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
 }
 
 // UnboundGuard returns a client with a token of the guards' account that is bound to no pod.

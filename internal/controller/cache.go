@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/certificates"
 	"berth.dev/berth/internal/controller/heartbeat"
 	"berth.dev/berth/internal/controller/upkeep"
 	"berth.dev/berth/internal/driver"
@@ -22,12 +24,12 @@ import (
 
 // cacheOptions names every kind that is cached. Reading another one through the
 // cache is an error and not a new watch on the whole cluster.
-func cacheOptions(d driver.Driver, namespace string, extender bool) cache.Options {
+func cacheOptions(o Options) cache.Options {
 	node := cutNode
-	if extender {
+	if o.Extender.Listener != nil {
 		node = cutLabelledNode
 	}
-	return cache.Options{
+	options := cache.Options{
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -37,14 +39,18 @@ func cacheOptions(d driver.Driver, namespace string, extender bool) cache.Option
 			&v1alpha1.PoolClass{}:           {},
 			&storagev1.StorageClass{}:       {},
 			&corev1.Node{}:                  {Transform: node},
-			&corev1.PersistentVolume{}:      {Transform: cutPersistentVolume(d)},
+			&corev1.PersistentVolume{}:      {Transform: cutPersistentVolume(o.Driver)},
 			&corev1.PersistentVolumeClaim{}: {Transform: cutClaim},
-			&corev1.Pod{}:                   {Transform: cutPod(d)},
+			&corev1.Pod{}:                   {Transform: cutPod(o.Driver)},
 			&coordinationv1.Lease{}: {
-				Namespaces: map[string]cache.Config{namespace: {}},
+				Namespaces: map[string]cache.Config{o.Namespace: {}},
 			},
 		},
 	}
+	if o.Nodes.Installation != "" {
+		options.ByObject[&certificatesv1.CertificateSigningRequest{}] = certificates.Requests()
+	}
+	return options
 }
 
 // watch starts the informers, connects the heartbeats and the snapshot watchers to

@@ -4,11 +4,11 @@
 // # Who may run at once
 //
 // Any number of processes may run. The reconcilers run in one of them, chosen by
-// leader election. The oversight of volumes with replicas runs in all (see the package
-// oversight). The CSI services run in all: each serves the sidecars of its
-// own pod over a socket, and the sidecars elect among themselves which of them
-// makes calls. The services need no second election here. Two sidecars that both
-// believe that they lead do no harm:
+// leader election. The oversight of volumes with replicas and the signing of nodes'
+// certificates run in all (see the packages oversight and certificates). The CSI services
+// run in all: each serves the sidecars of its own pod over a socket, and the sidecars elect
+// among themselves which of them makes calls. The services need no second election here.
+// Two sidecars that both believe that they lead do no harm:
 //
 //   - a volume's object bears a name that follows from the CSI name, so that the
 //     second create finds the first;
@@ -23,6 +23,6 @@
 //
 // The process watches Berth's own objects and StorageClasses whole. Of Nodes,
 // PersistentVolumes, claims and pods the cache keeps the used fields only. Leases are
-// watched in Berth's own namespace. An object that decides about a deletion is read from the
+// watched in Berth's own namespace, and requests for certificates of Berth's own signer. An object that decides about a deletion is read from the
 // API server, one object at a time. After the start the process lists nothing there.
 package controller

@@ -62,13 +62,16 @@ type Options struct {
 	HTTP net.Listener
 	// Extender serves a stock scheduler, if its Listener is set.
 	Extender Extender
+	// Nodes gives nodes their certificates, and asks them.
+	Nodes Nodes
 	// Snapshots announces snapshots, and volumes made from snapshots and volumes.
 	Snapshots bool
 	// Version that CSI announces.
 	Version string
 	Log     logr.Logger
 	Clock   Clock
-	// Peers, Witnesses and Places are what the oversight of volumes with epochs asks; see there.
+	// Peers, Witnesses and Places are what the oversight of volumes with epochs asks; see there. Where Nodes
+	// has an installation, the process asks the nodes itself.
 	Peers     oversight.Peers
 	Witnesses oversight.Witnesses
 	Places    oversight.Places
@@ -122,6 +125,9 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	}
 	from.Volumes = schedule.After(from.Volumes, watchers.Handler())
 	from.Clock, from.Log = o.Clock, o.Log.WithName("ledger")
+	if err := addNodes(ctx, m, &o); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(addReconcilers(m, o, beats), addOversight(m, o)); err != nil {
 		return nil, err
 	}
@@ -185,7 +191,7 @@ func newManager(o Options) (ctrl.Manager, error) {
 	return ctrl.NewManager(api, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        o.Log,
-		Cache:                         cacheOptions(o.Driver, o.Namespace, o.Extender.Listener != nil),
+		Cache:                         cacheOptions(o),
 		Metrics:                       server.Options{BindAddress: "0"}, // httpServer has them
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              name,

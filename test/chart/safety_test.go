@@ -189,3 +189,15 @@ func TestBudgetsAndPoliciesSelectPodsThatExist(t *testing.T) {
 		t.Errorf("a single controller has the budget %v", got)
 	}
 }
+
+// A cluster without guards gets neither ports nor rights for questions between nodes.
+func TestNodesAndControllersKnowEachOtherOnlyWhereGuardsRun(t *testing.T) {
+	for name, want := range map[string]bool{"default": false, "everything": true} {
+		all := strings.Join(render(t, cases[name]), "")
+		for _, part := range []string{"certificatesigningrequests", "--peer-address", "--sign-for", "POD_IP", "-authorit", "name: peers"} {
+			if got := strings.Contains(all, part); got != want {
+				t.Errorf("%s: whether %q is there: %t", name, part, got)
+			}
+		}
+	}
+}

@@ -92,6 +92,7 @@ func refusals() map[string]bool {
 	seen[otherDriver] = true                          // see TestAnAgentPublishesCapacityOfBerthsClassesAlone
 	seen[wishStays] = true                            // see TestANodeLeavesTheWishesOnlyAfterItsReplicaIsGone
 	seen[otherLease], seen[unboundGuard] = true, true // see TestAGuardWritesTheLeaseOfItsOwnNodeAlone
+	seen[otherSigner], seen[longRequest] = true, true // see TestAgentsAndGuardsAskForNoOtherSignerAndForNothingLong
 	return seen
 }
 

@@ -31,7 +31,9 @@ type Lease struct {
 	Node, Namespace string
 	// Boot is the id of this boot.
 	Boot string
-	Now  func() time.Time
+	// Address is where other guards may ask this one; empty if it answers no questions.
+	Address string
+	Now     func() time.Time
 
 	// seen are the storage nodes, this one among them, and uid the Node's, both as of at.
 	seen []string
@@ -95,6 +97,9 @@ func (l *Lease) fill(o *coordinationv1.Lease, says guard.Renewal) {
 		v1alpha1.WatchdogAnnotation: strconv.FormatBool(says.Watchdog),
 		v1alpha1.SentAnnotation:     says.Sent.String(),
 		v1alpha1.SilentAnnotation:   says.Silent.String(),
+	}
+	if l.Address != "" {
+		o.Annotations[v1alpha1.AddressAnnotation] = l.Address
 	}
 	o.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity:       new(l.Node),

@@ -108,6 +108,13 @@ func TestALeaseNamesTheBootTheMembersTheSilenceAndTheWatchdog(t *testing.T) {
 			t.Errorf("%+v, owned by %v", o.Spec, o.OwnerReferences)
 		}
 	}
+	if _, announced := c.get().Annotations[v1alpha1.AddressAnnotation]; announced {
+		t.Error("a guard that answers no questions announces an address")
+	}
+	l.Address = "10.0.0.1:9812"
+	if err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil || c.get().Annotations[v1alpha1.AddressAnnotation] != l.Address {
+		t.Errorf("it announces %v, %v", c.get().Annotations, err)
+	}
 	if c.lists != 1 {
 		t.Errorf("the storage nodes were listed %d times in ten seconds", c.lists)
 	}

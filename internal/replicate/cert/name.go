@@ -25,6 +25,9 @@ func Name(node string) string {
 	return node + suffix
 }
 
+// Domains are those below which all certificates of nodes and controllers are.
+func Domains() []string { return []string{suffix[1:], controllerName} }
+
 func ofController(leaf *x509.Certificate) bool {
 	return len(leaf.DNSNames) == 1 && leaf.DNSNames[0] == controllerName &&
 		len(leaf.IPAddresses)+len(leaf.URIs)+len(leaf.EmailAddresses) == 0

@@ -25,6 +25,9 @@ const nodeKey = "authentication.kubernetes.io/node-name"
 // Usages are those of a node's certificate: nodes call and are called.
 var Usages = []certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth, certificates.UsageServerAuth}
 
+// MaxRequest is how long a request may be, in bytes of PEM. That of the longest name of a node has half as many.
+const MaxRequest = 3 << 10
+
 // Verb is what the controller does with a request.
 type Verb string
 
@@ -124,6 +127,16 @@ func judge(csr *certificates.CertificateSigningRequest, users Users) Decision {
 	return Decision{Reason: ReasonOwnName, Message: fmt.Sprintf("%s asks for its own name %s", csr.Spec.Username, cert.Name(node)), Node: node, Request: r}
 }
 
+// Asker is whose budget of requests a request takes from: the node that the API server has written into it,
+// Controllers, or empty for all others together.
+func Asker(csr *certificates.CertificateSigningRequest, users Users) string {
+	name, refusal := asks(csr, users)
+	if refusal.Reason != "" {
+		return ""
+	}
+	return name
+}
+
 // asks returns for whose name the user may ask: a node's or the controllers'.
 func asks(csr *certificates.CertificateSigningRequest, users Users) (name string, refusal Decision) {
 	user := csr.Spec.Username
@@ -145,6 +158,9 @@ func asks(csr *certificates.CertificateSigningRequest, users Users) (name string
 
 // parse reads the one request in the PEM text, and checks that its author has the key.
 func parse(text []byte) (*x509.CertificateRequest, error) {
+	if len(text) > MaxRequest {
+		return nil, fmt.Errorf("it is longer than %d bytes", MaxRequest)
+	}
 	block, rest := pem.Decode(text)
 	switch {
 	case block == nil || block.Type != "CERTIFICATE REQUEST":

@@ -181,6 +181,9 @@ var refusals = map[string]struct {
 		block.Type = "CERTIFICATE"
 		c.Spec.Request = pem.EncodeToMemory(block)
 	}, want: issue.ReasonBadRequest},
+	"a request that is too long": {change: func(c *certificates.CertificateSigningRequest) {
+		c.Spec.Request = append(c.Spec.Request, make([]byte, issue.MaxRequest)...)
+	}, want: issue.ReasonBadRequest},
 	"a request that cannot be read": {change: func(c *certificates.CertificateSigningRequest) {
 		c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")})
 	}, want: issue.ReasonBadRequest},
