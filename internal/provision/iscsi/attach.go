@@ -32,7 +32,7 @@ func (p *Disks) Attach(ctx context.Context, d shared.Disk) error {
 	case other == attaching:
 		return nil
 	default:
-		return underWay(other)
+		return underWayError(other)
 	}
 	p.tasks.Go(func() {
 		defer p.leave(h, s)

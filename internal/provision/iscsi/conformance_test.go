@@ -22,7 +22,7 @@ func TestConformanceOnAPlayedTarget(t *testing.T) {
 		"that forgets them, and aborts nothing, as tgt does": {Forgets: true, NoAbort: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conformance.Run(t, func(t *testing.T) *conformance.World {
+			conformance.Run(t, func(*testing.T) *conformance.World {
 				o.Shares, o.Name = 2, unitName
 				return world(iscsitest.New(o))
 			})

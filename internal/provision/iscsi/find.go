@@ -181,8 +181,9 @@ func (c call) compare(err error, same bool, says string) error {
 }
 
 const (
-	// commandLimit is how long the kernel waits for the answer to one command.
-	commandLimit = 5 * time.Second
+	// commandLimit is how long the kernel waits for the answer to one command: as long as for the
+	// reads and writes of disks. Then it resets the unit, for all who use it. A call is given up earlier.
+	commandLimit = 30 * time.Second
 	// attentions is how many conditions that a target reports in place of an answer are read over.
 	attentions = 8
 )
@@ -199,7 +200,7 @@ func (c call) execute(ctx context.Context, dev Device, command scsi.Command) ([]
 			return nil, provision.Unavailable(fmt.Errorf("sending %s: %w", command.Name, err))
 		}
 		err = r.Err()
-		sense, isSense := errors.AsType[*scsi.Sense](err)
+		sense, isSense := errors.AsType[*scsi.SenseError](err)
 		switch {
 		case err == nil:
 			return r.Data, nil

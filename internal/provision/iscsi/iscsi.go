@@ -148,7 +148,7 @@ func (p *Disks) do(ctx context.Context, d shared.Disk, name string, f func(conte
 	}
 	s, other := p.sit(h, name)
 	if s == nil {
-		return underWay(other)
+		return underWayError(other)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, p.c.Patience, errPatience)
 	defer cancel()
@@ -166,14 +166,14 @@ func errNameless(d shared.Disk) error {
 	return fmt.Errorf("%w: volume %s does not say what its disk is to call itself", provision.ErrInvalid, d.Volume)
 }
 
-// underWay is the error of a call for a disk while another one is under way.
-type underWay string
+// underWayError is the error of a call for a disk while another one is under way.
+type underWayError string
 
-func (u underWay) Error() string {
+func (u underWayError) Error() string {
 	return fmt.Sprintf("%v: an earlier call, %s, is under way for the disk", provision.ErrUnavailable, string(u))
 }
 
-func (underWay) Unwrap() error { return provision.ErrUnavailable }
+func (underWayError) Unwrap() error { return provision.ErrUnavailable }
 
 // Look implements shared.Disks.
 func (p *Disks) Look(ctx context.Context, d shared.Disk) (v shared.View, err error) {
@@ -181,7 +181,7 @@ func (p *Disks) Look(ctx context.Context, d shared.Disk) (v shared.View, err err
 		v, err = c.look(ctx)
 		return err
 	})
-	if by, ok := errors.AsType[underWay](err); ok && (by == attaching || by == detaching) {
+	if by, ok := errors.AsType[underWayError](err); ok && (by == attaching || by == detaching) {
 		return shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}, nil
 	}
 	if err != nil {

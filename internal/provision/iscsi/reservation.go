@@ -63,6 +63,11 @@ func (c call) readOnce(ctx context.Context, dev Device) (state, error) {
 	if err != nil {
 		return state{}, provision.Unavailable(err)
 	}
+	return judge(own, keys, r)
+}
+
+// judge joins three answers to one state.
+func judge(own uint64, keys scsi.Registrations, r scsi.Reservation) (state, error) {
 	under := 0
 	for _, k := range keys.Keys {
 		if k == own {
@@ -70,14 +75,14 @@ func (c call) readOnce(ctx context.Context, dev Device) (state, error) {
 		}
 	}
 	switch {
-	case r.Generation != keys.Generation, own != 0 && under == 0, r.Held && r.Key != 0 && !slices.Contains(keys.Keys, r.Key):
-		return state{}, errChanging
 	case r.Held && r.Key == 0:
 		return state{}, fmt.Errorf("%w: the disk has a reservation of type %d, which all registered sessions hold: remove it", provision.ErrConflict, r.Type)
+	case r.Generation != keys.Generation, own != 0 && under == 0, r.Held && !slices.Contains(keys.Keys, r.Key):
+		return state{}, errChanging
 	}
-	// An earlier session of the node may be registered under the same key, and it may be the one that holds the
-	// reservation. The target does not say, so only a key of one session counts. A reservation that is
-	// taken from the key itself ends the doubt.
+	// An earlier session of the node may be registered under the same key, and it may be the one
+	// that holds the reservation. The target does not say, so only a key of one session counts. A
+	// reservation that is taken from the key itself ends the doubt.
 	holding := r.Held && own != 0 && r.Key == own && under == 1 && r.Type == writeExclusive
 	return state{own: own, holder: r.Key, reserved: r.Held, holding: holding, registrations: len(keys.Keys)}, nil
 }

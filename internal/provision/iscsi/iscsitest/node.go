@@ -26,6 +26,8 @@ type Node struct {
 	Exit map[string]int
 	// Hang, if it is set, is closed when commands for the device are answered again.
 	Hang chan struct{}
+	// Around, if it is set, runs around every command for the device.
+	Around func(cdb []byte, execute func() scsi.Result) (scsi.Result, error)
 	// Others are disks of the machine that the target does not have.
 	Others []iscsi.Unit
 	// Holders are devices that are made of the disk, and Multipath one of them.
@@ -205,12 +207,18 @@ func (d device) Execute(c scsi.Command, _ time.Duration) (scsi.Result, error) {
 	if d.Hang != nil {
 		<-d.Hang
 	}
-	d.t.mu.Lock()
-	defer d.t.mu.Unlock()
-	if d.s.away {
-		return scsi.Result{Host: 0x0e}, nil
+	execute := func() scsi.Result {
+		d.t.mu.Lock()
+		defer d.t.mu.Unlock()
+		if d.s.away {
+			return scsi.Result{Host: 0x0e}
+		}
+		return d.t.execute(d.s, c.CDB, c.Out)
 	}
-	return d.t.execute(d.s, c.CDB, c.Out), nil
+	if d.Around != nil {
+		return d.Around(c.CDB, execute)
+	}
+	return execute(), nil
 }
 
 // Sync implements iscsi.Device.

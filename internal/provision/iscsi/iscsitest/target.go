@@ -3,7 +3,6 @@ package iscsitest
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"sync"
 
 	"berth.dev/berth/internal/provision/iscsi/scsi"
@@ -41,10 +40,11 @@ type Target struct {
 }
 
 type session struct {
-	nexus     int
-	attention bool
-	units     bool
-	away      bool
+	nexus int
+	// attentions are how many conditions are to be reported.
+	attentions int
+	units      bool
+	away       bool
 	// refused: the kernel has seen the error of a write.
 	refused  bool
 	buffered []string
@@ -79,7 +79,7 @@ func (t *Target) Relogin(node string) {
 
 func (t *Target) relogin(s *session) {
 	t.last++
-	s.nexus, s.attention = t.last, true
+	s.nexus, s.attentions = t.last, 1
 }
 
 // Restart is a loss of power of the target.
@@ -156,8 +156,8 @@ func (t *Target) execute(s *session, cdb, out []byte) scsi.Result {
 	switch {
 	case cdb[0] == 0x12:
 		return t.inquiry(cdb)
-	case s.attention:
-		s.attention = false
+	case s.attentions > 0:
+		s.attentions--
 		return attention
 	case cdb[0] == 0x5e:
 		return t.reserveIn(cdb[1])
@@ -215,19 +215,17 @@ func (t *Target) reserveIn(action byte) scsi.Result {
 func (t *Target) reserveOut(s *session, action, kind byte, out []byte) scsi.Result {
 	own, second := binary.BigEndian.Uint64(out), binary.BigEndian.Uint64(out[8:])
 	key, registered := t.key(s.nexus)
-	if t.Forgets && out[20]&1 != 0 {
+	switch {
+	case t.Forgets && out[20]&1 != 0:
 		return illegal(0x26)
-	}
-	if action == 0x00 || action == 0x06 {
-		if action == 0x00 && (registered && key != own || !registered && own != 0) {
-			return conflict
-		}
+	case action == 0x06:
 		return t.register(s.nexus, second)
-	}
-	if !registered || key != own {
+	case own != key || action != 0x00 && !registered: // the key of a session that is not registered is zero
 		return conflict
 	}
 	switch action {
+	case 0x00:
+		return t.register(s.nexus, second)
 	case 0x01:
 		if t.holder != 0 && (t.holder != s.nexus || t.kind != kind) {
 			return conflict
@@ -273,7 +271,9 @@ func (t *Target) preempt(nexus int, victim uint64, kind byte) scsi.Result {
 	t.remove(func(r registration) bool {
 		gone := r.key == victim && r.nexus != nexus
 		for _, s := range t.sessions {
-			s.attention = s.attention || gone && s.nexus == r.nexus
+			if gone && s.nexus == r.nexus {
+				s.attentions++
+			}
 		}
 		return gone
 	})
@@ -283,6 +283,29 @@ func (t *Target) preempt(nexus int, victim uint64, kind byte) scsi.Result {
 	return done
 }
 
-func (t *Target) String() string {
-	return fmt.Sprintf("generation %d, registrations %v, holder %d", t.generation, t.registrations, t.holder)
+// Registrations returns the keys of all registrations, and the key of the one that has the
+// reservation, zero if none has.
+func (t *Target) Registrations() (keys []uint64, holder uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.registrations {
+		keys = append(keys, r.key)
+	}
+	holder, _ = t.key(t.holder)
+	return keys, holder
+}
+
+// Register registers a session of an initiator that the test does not play.
+func (t *Target) Register(key uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last++
+	t.register(t.last, key)
+}
+
+// Tell has the target report so many conditions to a node in place of its next commands.
+func (t *Target) Tell(node string, conditions int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sessions[node].attentions += conditions
 }

@@ -38,18 +38,18 @@ const (
 )
 
 var (
-	// ErrReservationConflict: the command needs a reservation or a registration that the session
+	// ErrReservationConflict says that the command needs a reservation or a registration that the session
 	// does not have. The target has done nothing.
 	ErrReservationConflict = errors.New("reservation conflict")
-	// ErrBusy: the target asks to send the command again later.
+	// ErrBusy says that the target asks to send the command again later.
 	ErrBusy = errors.New("the target is busy")
-	// ErrNoAnswer: the command did not reach the target, or its answer did not come back. It may have been executed.
+	// ErrNoAnswer says that the command did not reach the target, or its answer did not come back. It may have been executed.
 	ErrNoAnswer = errors.New("the target did not answer")
-	// ErrMalformed: the answer contradicts the standard.
+	// ErrMalformed says that the answer contradicts the standard.
 	ErrMalformed = errors.New("the target's answer is malformed")
 )
 
-// Err returns what a result means: nil, one of the errors above, or a *Sense.
+// Err returns what a result means: nil, one of the errors above, or a *SenseError.
 func (r Result) Err() error {
 	switch r.Status {
 	case Good:
@@ -91,33 +91,33 @@ func (k SenseKey) String() string {
 	return names[k&0x0f]
 }
 
-// Sense is why a target ended a command with CHECK CONDITION.
-type Sense struct {
+// SenseError is why a target ended a command with CHECK CONDITION.
+type SenseError struct {
 	Key SenseKey
 	// Code and Qualifier are the additional sense code and its qualifier.
 	Code, Qualifier byte
 }
 
-func (s *Sense) Error() string {
+func (s *SenseError) Error() string {
 	return fmt.Sprintf("%s (additional sense code %02Xh/%02Xh)", s.Key, s.Code, s.Qualifier)
 }
 
 // ParseSense reads sense data of either format, fixed or of descriptors.
-func ParseSense(b []byte) (Sense, error) {
+func ParseSense(b []byte) (SenseError, error) {
 	if len(b) < 4 {
-		return Sense{}, fmt.Errorf("%w: CHECK CONDITION with %d bytes of sense data", ErrMalformed, len(b))
+		return SenseError{}, fmt.Errorf("%w: CHECK CONDITION with %d bytes of sense data", ErrMalformed, len(b))
 	}
 	switch b[0] & 0x7f {
 	case 0x70, 0x71:
-		s := Sense{Key: SenseKey(b[2] & 0x0f)}
+		s := SenseError{Key: SenseKey(b[2] & 0x0f)}
 		if len(b) >= 14 && b[7] >= 6 {
 			s.Code, s.Qualifier = b[12], b[13]
 		}
 		return s, nil
 	case 0x72, 0x73:
-		return Sense{Key: SenseKey(b[1] & 0x0f), Code: b[2], Qualifier: b[3]}, nil
+		return SenseError{Key: SenseKey(b[1] & 0x0f), Code: b[2], Qualifier: b[3]}, nil
 	}
-	return Sense{}, fmt.Errorf("%w: sense data of the format %#x", ErrMalformed, b[0])
+	return SenseError{}, fmt.Errorf("%w: sense data of the format %#x", ErrMalformed, b[0])
 }
 
 // VPD is a page of the vital product data.

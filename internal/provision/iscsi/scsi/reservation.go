@@ -3,6 +3,7 @@ package scsi
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // Type of a reservation.
@@ -175,12 +176,7 @@ type Capabilities struct {
 
 // Offers says whether reservations of a type can be had, as far as the target says.
 func (c Capabilities) Offers(t Type) bool {
-	for _, has := range c.Types {
-		if has == t {
-			return true
-		}
-	}
-	return len(c.Types) == 0
+	return len(c.Types) == 0 || slices.Contains(c.Types, t)
 }
 
 // ParseCapabilities reads the answer to ReportCapabilities.
