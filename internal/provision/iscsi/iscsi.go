@@ -20,8 +20,8 @@ import (
 type Config struct {
 	Runner run.Runner
 	Kernel Kernel
-	// Used names something that has a block device open or mounted, in any mount namespace; empty
-	// if nothing has. Devices are numbered "8:16".
+	// Used names something on the machine that has a block device open or mounted, in any mount
+	// namespace; empty if nothing has: guard/holders.Used. Devices are numbered "8:16".
 	Used func(device string) (string, error)
 	// Promises are what every target that this node uses is to keep. A disk of a target that does
 	// not say so is refused when it is attached. Types are not read.
