@@ -81,9 +81,12 @@ test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN='NoVolumeShows|NoThinVolumeShows' BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm $(LVM_SUITES)=conformance
 	BERTH_TEST_MINUTES=25 hack/platform $(LVM_SUITES)=faults
 
-# The guest is initiator and target at once.
+# The tests on tgt bring an initiator of their own, and run on this machine. The guest is initiator and
+# target at once.
 .PHONY: test-platform-iscsi
-test-platform-iscsi: bin/lab ## Shared disks on the kernel's iSCSI target, with two nodes and a third, in a guest
+test-platform-iscsi: bin/lab ## Shared disks on real iSCSI targets: on tgt, and in a guest on the kernel's
+	@command -v tgtd >/dev/null || apt-get install -y tgt
+	go test -tags platform -count=1 -timeout 5m ./internal/provision/iscsi/tgttest
 	hack/platform ./internal/provision/iscsi/guesttest
 
 # These tests run on this machine, as root, on loop devices: its kernel must be Linux 6.7 or later and

@@ -22,8 +22,8 @@ func page(b []byte, which VPD) ([]byte, error) {
 }
 
 // Names returns the world-wide names in a unit's page of device identification, as the kernel
-// writes them: "naa.6001405..." and "eui.0002c9...". Names of ports, and names that are unique only
-// among units of one vendor, are left out.
+// writes them: "naa.6001405..." and "eui.0002c9...". Names of ports are left out, and names that are
+// unique only among the units of one vendor or of one place (NAA of the type 3).
 func Names(b []byte) ([]string, error) {
 	body, err := page(b, DeviceIdentification)
 	if err != nil {
@@ -38,7 +38,7 @@ func Names(b []byte) ([]string, error) {
 			continue
 		}
 		switch {
-		case kind&0x0f == 3 && (len(name) == 8 || len(name) == 16):
+		case kind&0x0f == 3 && (len(name) == 8 || len(name) == 16) && name[0]>>4 != 3:
 			names = append(names, "naa."+hex.EncodeToString(name))
 		case kind&0x0f == 2 && (len(name) == 8 || len(name) == 12 || len(name) == 16):
 			names = append(names, "eui."+hex.EncodeToString(name))

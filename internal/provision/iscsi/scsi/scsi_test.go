@@ -187,13 +187,14 @@ func TestAUnitNamesItself(t *testing.T) {
 	port := "51 93 00 08 5001405000000001"
 	eui := "01 02 00 08 0025385b71b00001"
 	for text, want := range map[string][]string{
-		"00 83 0000":                             nil,
-		"00 83 0014" + naa:                       {"naa.6001405a1b2c3d4e5f60718293a4b5c6"},
-		"00 83 0034" + vendor + port + naa + eui: {"naa.6001405a1b2c3d4e5f60718293a4b5c6", "eui.0025385b71b00001"},
-		"00 83 0034" + vendor:                    nil, // more was announced
-		"00 83 0008 01 03 00 20 6001405a":        nil, // a name that ends beyond the page
-		"00 83 0008 02 03 00 04 41424344":        nil, // a name of letters
-		"00 83 0008 01 03 00 04 41424344":        nil, // a name of another length
+		"00 83 0000":                              nil,
+		"00 83 0014" + naa:                        {"naa.6001405a1b2c3d4e5f60718293a4b5c6"},
+		"00 83 0034" + vendor + port + naa + eui:  {"naa.6001405a1b2c3d4e5f60718293a4b5c6", "eui.0025385b71b00001"},
+		"00 83 000c 01 03 00 08 3000000100000001": nil, // a name of one place
+		"00 83 0034" + vendor:                     nil, // more was announced
+		"00 83 0008 01 03 00 20 6001405a":         nil, // a name that ends beyond the page
+		"00 83 0008 02 03 00 04 41424344":         nil, // a name of letters
+		"00 83 0008 01 03 00 04 41424344":         nil, // a name of another length
 	} {
 		if got, err := Names(unhex(t, text)); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
