@@ -24,7 +24,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-release test-alerts test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-release-all test-leave test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record test-fuzz mutants soak ## Everything, long models included
+test-all: test test-release-all test-leave test-btrfs test-guard test-platform-all test-platform-iscsi test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record test-fuzz mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -80,6 +80,14 @@ test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools
 	hack/platform $(LVM_SUITES)=conformance $(LVM_SUITES)=thick
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN='NoVolumeShows|NoThinVolumeShows' BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm $(LVM_SUITES)=conformance
 	BERTH_TEST_MINUTES=25 hack/platform $(LVM_SUITES)=faults
+
+# The tests on tgt bring an initiator of their own, and run on this machine. The guest is initiator and
+# target at once.
+.PHONY: test-platform-iscsi
+test-platform-iscsi: bin/lab ## Shared disks on real iSCSI targets: on tgt, and in a guest on the kernel's
+	@command -v tgtd >/dev/null || apt-get install -y tgt
+	go test -tags platform -count=1 -timeout 5m ./internal/provision/iscsi/tgttest
+	hack/platform ./internal/provision/iscsi/guesttest
 
 # These tests run on this machine, as root, on loop devices: its kernel must be Linux 6.7 or later and
 # have btrfs. The kernel of the guests is older.

@@ -40,3 +40,8 @@ func PartitionIdentity(sequence, disk string, start, length int64) Identity {
 // mkfs or none. It proves first that the device is the volume's. It must not be killed while
 // it runs. A provisioner calls it once the record says that the device is blank.
 type Mkfs func(ctx context.Context, v Volume, filesystem, options string) error
+
+// WholeIdentity is the identity of a whole disk, by the same names as those in a PartitionIdentity.
+func WholeIdentity(sequence, disk string) Identity {
+	return Identity(fmt.Sprintf("disk:%s %s", sequence, disk))
+}

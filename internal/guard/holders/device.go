@@ -65,12 +65,12 @@ func readOnly(device string, set bool) error {
 	return nil
 }
 
-// looped returns an error if a loop device of this machine is made of the volume, or of a file in it:
-// no process has that open, and the loop device claims nothing.
-func looped(h guard.Holding) error {
+// looped names a loop device of this machine that is made of the volume, or of a file in it: no
+// process has that open, and the loop device claims nothing.
+func looped(h guard.Holding) (string, error) {
 	loops, err := filepath.Glob("/sys/block/loop*/loop")
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, dir := range loops {
 		name := filepath.Base(filepath.Dir(dir))
@@ -79,7 +79,7 @@ func looped(h guard.Holding) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("asking a loop device what it is made of: %w", err)
+			return "", fmt.Errorf("asking a loop device what it is made of: %w", err)
 		}
 		status, err := unix.IoctlLoopGetStatus64(int(f.Fd()))
 		f.Close()
@@ -87,13 +87,13 @@ func looped(h guard.Holding) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("asking %s what it is made of: %w", name, err)
+			return "", fmt.Errorf("asking %s what it is made of: %w", name, err)
 		}
 		if files(h) == number(unix.Major(status.Device), unix.Minor(status.Device)) || h.Block && h.Device == number(unix.Major(status.Rdevice), unix.Minor(status.Rdevice)) {
-			return fmt.Errorf("the volume is still held: %s is made of it", name)
+			return name + " is made of it", nil
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // idle returns nil if the kernel uses a device for nothing: an exclusive opener is refused while a

@@ -182,26 +182,44 @@ func (k *Kernel) unmount(h guard.Holding) (err error) {
 // Free returns nil if nothing holds a volume: no process has it open or mounted in any mount
 // namespace, and, if it has a device, no filesystem, mapping or other device uses that.
 func (k *Kernel) Free(h guard.Holding) error {
-	holders, err := k.scan(h)
+	why, err := k.used(h)
 	if err != nil {
 		return err
 	}
+	if why != "" {
+		return fmt.Errorf("the volume is still held: %s", why)
+	}
+	if !h.Block {
+		return nil
+	}
+	return idle(h.Device)
+}
+
+// Used names something that has a block device open or mounted, in any mount namespace: a process
+// other than this one, a mount or a loop device. It is empty if nothing has. The caller opens the
+// device exclusively to learn of filesystems and devices that use it and are not seen this way.
+func Used(device string) (string, error) {
+	return (&Kernel{proc: "/proc"}).used(guard.Holding{Device: device, Block: true})
+}
+
+func (k *Kernel) used(h guard.Holding) (string, error) {
+	holders, err := k.scan(h)
+	if err != nil {
+		return "", err
+	}
 	if len(holders) > 0 {
-		return fmt.Errorf("the volume is still held: %v, one of %d", holders[0], len(holders))
+		return fmt.Sprintf("%v, one of %d", holders[0], len(holders)), nil
 	}
 	for _, process := range []string{"self", "1"} {
 		mounts, err := table(filepath.Join(k.proc, process, "mountinfo"), h)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if len(mounts) > 0 {
-			return fmt.Errorf("the volume is still mounted at %s", mounts[0].Mountpoint)
+			return "it is mounted at " + mounts[0].Mountpoint, nil
 		}
 	}
-	if err := looped(h); err != nil || !h.Block {
-		return err
-	}
-	return idle(h.Device)
+	return looped(h)
 }
 
 // Allow lets a volume be written again that a Stop made read-only.

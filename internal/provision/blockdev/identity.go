@@ -106,9 +106,19 @@ func identify(dir string, number uint64) (provision.Identity, error) {
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "partition")); err != nil {
-		return "", nil //nolint:nilerr // neither
+		return Whole(dir), nil //nolint:nilerr // no partition
 	}
 	return partition(dir)
+}
+
+// Whole returns the identity of a whole disk, by its directory in sysfs; empty if the disk says
+// nothing of itself, as a zvol does not.
+func Whole(dir string) provision.Identity {
+	disk := DiskIdentity(dir)
+	if disk == "" {
+		return ""
+	}
+	return provision.WholeIdentity(DiskSequence(dir), disk)
 }
 
 // Sector is what the kernel counts disks and partitions in, whatever they do.

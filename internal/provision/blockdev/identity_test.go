@@ -54,7 +54,7 @@ func TestTheKernelIdentifiesADeviceByItsNumber(t *testing.T) {
 	}{
 		"a logical volume":                      {253, 0, provision.MappedIdentity("vg0-pvc--a", "LVM-group1volume1")},
 		"a partition":                           {8, 1, provision.PartitionIdentity("7", "naa.5000 x", 1<<20, 4<<20)},
-		"a disk":                                {8, 0, ""},
+		"a disk":                                {8, 0, provision.WholeIdentity("7", "naa.5000 x")},
 		"a device that sysfs does not identify": {230, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -77,9 +77,11 @@ func initiate(initiator, verb string, args []string) error {
 	case "reserve":
 		return ioctl(fd, iocReserve, unsafe.Pointer(&prReservation{key: keys[0], kind: writeExclusive}))
 	case "preempt":
-		return ioctl(fd, iocPreempt, unsafe.Pointer(&prRequest{old: keys[0], new: keys[1], kind: writeExclusive}))
+		// The first key is taken from, the second is this session's own. Contrary to the kernel's
+		// document, its old_key is the session's own, and its new_key the one to take from.
+		return ioctl(fd, iocPreempt, unsafe.Pointer(&prRequest{old: keys[1], new: keys[0], kind: writeExclusive}))
 	case "abort":
-		return ioctl(fd, iocAbort, unsafe.Pointer(&prRequest{old: keys[0], new: keys[1], kind: writeExclusive}))
+		return ioctl(fd, iocAbort, unsafe.Pointer(&prRequest{old: keys[1], new: keys[0], kind: writeExclusive}))
 	default:
 		return fmt.Errorf("unknown verb %q", verb)
 	}

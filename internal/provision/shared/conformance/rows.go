@@ -142,13 +142,14 @@ func pages(t *testing.T, f *fixture) {
 	d := f.Open("a")
 	d.Buffer("old")
 	d.Close()
+	early := f.Written() // a kernel may write its pages when the device is closed
 	f.take("b", key("a", 1), key("b", 2))
 	if !f.write("b", "new") {
 		t.Error("the holder is refused")
 	}
 	f.take("a", key("b", 2), key("a", 3))
 	f.ok(f.WriteBack("a"))
-	f.wrote("new")
+	f.wrote(append(early, "new")...)
 }
 
 func busy(t *testing.T, f *fixture) {

@@ -1,0 +1,154 @@
+package iscsi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/iscsi/scsi"
+	"berth.dev/berth/internal/provision/shared"
+)
+
+// attachLimit is how long an attach may take: a login for each portal, and a search for the unit.
+const attachLimit = 3 * time.Minute
+
+// Attach implements shared.Disks. It returns at once.
+func (p *Disks) Attach(ctx context.Context, d shared.Disk) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	h, err := ParseHandle(d.Handle)
+	if err != nil {
+		return fmt.Errorf("%w: volume %s: %w", provision.ErrInvalid, d.Volume, err)
+	}
+	if d.Identity == "" {
+		return errNameless(d)
+	}
+	s, other := p.sit(h, attaching)
+	switch {
+	case s != nil:
+	case other == attaching:
+		return nil
+	default:
+		return underWayError(other)
+	}
+	p.tasks.Go(func() {
+		defer p.leave(h, s)
+		limited, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), attachLimit, errPatience)
+		defer cancel()
+		s.failed = call{p, s, h, d}.attach(limited)
+	})
+	return nil
+}
+
+func (c call) attach(ctx context.Context) error {
+	unlock, err := c.targets.Lock(ctx, c.Target)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	at, err := c.find()
+	if err != nil || at.unit != nil && c.failed == nil {
+		return err
+	}
+	if at.session == nil {
+		if err := c.login(ctx); err != nil {
+			return err
+		}
+		if at, err = c.find(); err != nil {
+			return err
+		}
+		if at.session == nil {
+			return fmt.Errorf("%w: the session with target %s ended at once", provision.ErrUnavailable, c.Target)
+		}
+	}
+	if at.unit == nil {
+		if err := c.c.Kernel.Scan(ctx, *at.session, c.LUN); err != nil {
+			return provision.Unavailable(fmt.Errorf("looking for unit %d: %w", c.LUN, err))
+		}
+		if at, err = c.find(); err != nil {
+			return err
+		}
+		if at.unit == nil {
+			return fmt.Errorf("%w: target %s has no unit %d for this node", provision.ErrNotFound, c.Target, c.LUN)
+		}
+	}
+	return c.accept(ctx, at)
+}
+
+// accept refuses a disk that is another one, and a target that does not keep the promises.
+func (c call) accept(ctx context.Context, at place) error {
+	dev, err := c.open(ctx, at, false)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	can, err := c.capabilities(ctx, dev)
+	switch {
+	case err != nil:
+		return err
+	case !can.Offers(writeExclusive):
+		return fmt.Errorf("%w: target %s has no reservations of the type Write Exclusive", provision.ErrUnsupported, c.Target)
+	case c.c.Promises.Persistent && !can.CanPersist:
+		return fmt.Errorf("%w: target %s forgets its reservations when it loses power (PTPL_C is 0), so it fences no node", provision.ErrUnsupported, c.Target)
+	}
+	if _, err := c.execute(ctx, dev, scsi.ReadReservation()); err != nil {
+		return fmt.Errorf("target %s has no persistent reservations: %w", c.Target, err)
+	}
+	return nil
+}
+
+// Detach implements shared.Disks. It ends the session if no other unit is attached in it.
+func (p *Disks) Detach(ctx context.Context, d shared.Disk) error {
+	return p.do(ctx, d, detaching, func(ctx context.Context, c call) error {
+		unlock, err := c.targets.Lock(ctx, c.Target)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		at, err := c.find()
+		if err != nil {
+			return err
+		}
+		if at.unit != nil {
+			if err := c.remove(at); err != nil {
+				return err
+			}
+			if at, err = c.find(); err != nil {
+				return err
+			}
+		}
+		if at.unit == nil && (at.session == nil || len(at.session.Units) == 0) {
+			if err := c.logout(at.session); err != nil {
+				return err
+			}
+		}
+		c.failed, c.lost, c.key = nil, false, 0
+		return nil
+	})
+}
+
+// remove makes the kernel forget the unit. It holds the device exclusively meanwhile, so that
+// nothing mounts it. A device whose path is away may not open: then nothing can mount it either.
+func (c call) remove(at place) error {
+	if err := c.idle(at); err != nil {
+		return err
+	}
+	if at.unit.Path != "" {
+		dev, err := c.c.Kernel.Open(*at.unit, true)
+		switch {
+		case errors.Is(err, ErrBusy):
+			return fmt.Errorf("%w: %s is mounted, or another device is made of it", provision.ErrInUse, at.unit.Path)
+		case err == nil:
+			defer dev.Close()
+		case at.session.LoggedIn && at.unit.State == "running":
+			return provision.Unavailable(fmt.Errorf("opening %s: %w", at.unit.Path, err))
+		}
+	}
+	if err := c.c.Kernel.Remove(*at.unit); err != nil {
+		return provision.Unavailable(fmt.Errorf("removing %s: %w", at.unit.Address, err))
+	}
+	return nil
+}

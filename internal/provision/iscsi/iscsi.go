@@ -1,0 +1,313 @@
+package iscsi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"berth.dev/berth/internal/keyed"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/iscsi/scsi"
+	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/run"
+)
+
+// Config of the provisioner on one node.
+type Config struct {
+	Runner run.Runner
+	Kernel Kernel
+	// Used names something on the machine that has a block device open or mounted, in any mount
+	// namespace; empty if nothing has: guard/holders.Used. Devices are numbered "8:16".
+	Used func(device string) (string, error)
+	// Promises are what every target that this node uses is to keep. A disk of a target that does
+	// not say so is refused when it is attached. Types are not read.
+	Promises shared.Capabilities
+	// Interface is the record of open-iscsi by which the node logs in, "default" if it is empty.
+	// If it is set, the sessions of other records are another node's, and not looked at: so one
+	// kernel can play several nodes.
+	Interface string
+	// Patience is how long one call may wait for a disk; 10 seconds if it is zero. Whatever is
+	// under way then goes on, and the disk takes no other call until it has ended.
+	Patience time.Duration
+}
+
+// Disks are the iSCSI disks of a node.
+type Disks struct {
+	c     Config
+	tasks run.Tasks
+	// targets are locked by each login, logout and search for units.
+	targets keyed.Locks[string]
+
+	mu sync.Mutex
+	// seats of the disks that something is under way for or was learnt of, by LUN and target.
+	seats map[seatKey]*seat
+}
+
+type seatKey struct {
+	target string
+	lun    int
+}
+
+// seat is what is remembered of a disk.
+type seat struct {
+	// doing is the name of the call that is under way; empty if none is.
+	doing string
+	// failed is why the last attach failed, until the next one, or a detach.
+	failed error
+	// lost: a flush failed. The kernel says so once only.
+	lost bool
+	// key that was last seen as the session's, to ask for it first.
+	key uint64
+}
+
+var _ shared.Disks = (*Disks)(nil)
+
+// New returns the provisioner. Its owner calls Wait before it ends.
+func New(c Config) *Disks {
+	c.Patience = cmp.Or(c.Patience, 10*time.Second)
+	return &Disks{c: c, seats: map[seatKey]*seat{}}
+}
+
+// Wait returns when nothing is under way.
+func (p *Disks) Wait() { p.tasks.Wait() }
+
+// Capabilities implements shared.Disks.
+func (p *Disks) Capabilities() shared.Capabilities {
+	return shared.Capabilities{Abort: p.c.Promises.Abort, Persistent: p.c.Promises.Persistent, Types: []shared.Type{shared.WriteExclusive}}
+}
+
+const (
+	attaching = "attach"
+	detaching = "detach"
+)
+
+// sit takes a disk's seat for a call, or says which call has it.
+func (p *Disks) sit(h Handle, name string) (s *seat, other string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := seatKey{h.Target, h.LUN}
+	if p.seats[k] == nil {
+		p.seats[k] = &seat{}
+	}
+	s = p.seats[k]
+	if s.doing != "" {
+		return nil, s.doing
+	}
+	s.doing = name
+	return s, ""
+}
+
+// leave gives a seat up. One without anything to remember goes.
+func (p *Disks) leave(h Handle, s *seat) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.doing = ""
+	if *s == (seat{}) {
+		delete(p.seats, seatKey{h.Target, h.LUN})
+	}
+}
+
+// attachingOther tells whether another unit of the target is about to be attached or detached.
+func (p *Disks) attachingOther(h Handle) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k, s := range p.seats {
+		if k.target == h.Target && k.lun != h.LUN && (s.doing == attaching || s.doing == detaching) {
+			return true
+		}
+	}
+	return false
+}
+
+// call is one call for a disk.
+type call struct {
+	*Disks
+	*seat
+	Handle
+	disk shared.Disk
+}
+
+var errPatience = errors.New("the disk has not answered in time")
+
+// do lets f work on a disk, for as long as the context and the patience last. f asks its context
+// between steps, and a step that hangs is left behind.
+func (p *Disks) do(ctx context.Context, d shared.Disk, name string, f func(context.Context, call) error) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	h, err := ParseHandle(d.Handle)
+	if err != nil {
+		return fmt.Errorf("%w: volume %s: %w", provision.ErrInvalid, d.Volume, err)
+	}
+	if d.Identity == "" {
+		return errNameless(d)
+	}
+	s, other := p.sit(h, name)
+	if s == nil {
+		return underWayError(other)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, p.c.Patience, errPatience)
+	defer cancel()
+	_, err = run.Do(limited, &p.tasks, func(context.Context) (struct{}, error) {
+		defer p.leave(h, s)
+		return struct{}{}, f(limited, call{p, s, h, d})
+	})
+	if errors.Is(err, errPatience) {
+		err = fmt.Errorf("%w: %w: %s", provision.ErrUnavailable, err, h)
+	}
+	return err
+}
+
+func errNameless(d shared.Disk) error {
+	return fmt.Errorf("%w: volume %s does not say what its disk is to call itself", provision.ErrInvalid, d.Volume)
+}
+
+// underWayError is the error of a call for a disk while another one is under way.
+type underWayError string
+
+func (u underWayError) Error() string {
+	return fmt.Sprintf("%v: an earlier call, %s, is under way for the disk", provision.ErrUnavailable, string(u))
+}
+
+func (underWayError) Unwrap() error { return provision.ErrUnavailable }
+
+// Look implements shared.Disks.
+func (p *Disks) Look(ctx context.Context, d shared.Disk) (v shared.View, err error) {
+	err = p.do(ctx, d, "look", func(ctx context.Context, c call) (err error) {
+		v, err = c.look(ctx)
+		return err
+	})
+	if by, ok := errors.AsType[underWayError](err); ok && (by == attaching || by == detaching) {
+		return shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}, nil
+	}
+	if err != nil {
+		return shared.View{}, err
+	}
+	return v, nil
+}
+
+func (c call) look(ctx context.Context) (shared.View, error) {
+	at, err := c.find()
+	switch {
+	case err != nil:
+		return shared.View{}, err
+	case c.failed != nil:
+		return shared.View{Disk: ownership.Disk{Link: ownership.AttachFailed}, Problem: provision.Problem(c.failed)}, nil
+	case at.unit == nil && at.session != nil && len(at.session.Units) == 0 && !c.attachingOther(c.Handle):
+		return shared.View{Disk: ownership.Disk{Link: ownership.AttachFailed}, Problem: "an attach was interrupted after the login"}, nil
+	case at.unit == nil:
+		return shared.View{}, nil
+	}
+	dev, err := c.open(ctx, at, false)
+	if err != nil {
+		return shared.View{}, err
+	}
+	defer dev.Close()
+	state, err := c.read(ctx, dev)
+	if err != nil {
+		return shared.View{}, err
+	}
+	return shared.View{
+		Disk: ownership.Disk{
+			Link: ownership.Attached, Registered: ownership.RawKey(state.own),
+			Holder: ownership.RawKey(state.holder), Holding: state.holding,
+		},
+		Content: provision.Content{Source: at.unit.Path, Identity: at.unit.Identity},
+	}, nil
+}
+
+// Register implements shared.Disks.
+func (p *Disks) Register(ctx context.Context, d shared.Disk, key ownership.RawKey, use shared.Use) error {
+	if key == 0 {
+		return fmt.Errorf("%w: a key of zero", provision.ErrInvalid)
+	}
+	return p.do(ctx, d, "register", func(ctx context.Context, c call) error {
+		at, err := c.attached()
+		if err != nil {
+			return err
+		}
+		dev, err := c.open(ctx, at, use == shared.Idle)
+		if err != nil {
+			return err
+		}
+		defer dev.Close()
+		if use == shared.Idle {
+			// Pages are dropped before the session may write: while the reservation is another
+			// session's, the target refuses them. Sync takes their error off the device, so that
+			// the next flush does not report it.
+			_ = dev.Sync()
+			if err := dev.Drop(); err != nil {
+				return provision.Unavailable(fmt.Errorf("dropping the pages of %s: %w", at.unit.Path, err))
+			}
+			if err := c.c.Kernel.Rescan(*at.unit); err != nil {
+				return provision.Unavailable(err)
+			}
+			c.lost = false
+		}
+		return c.register(ctx, dev, uint64(key))
+	})
+}
+
+// Reserve implements shared.Disks.
+func (p *Disks) Reserve(ctx context.Context, d shared.Disk, expect, key ownership.RawKey) error {
+	return p.with(ctx, d, "reserve", func(ctx context.Context, c call, dev Device) error {
+		return c.reserve(ctx, dev, uint64(expect), uint64(key))
+	})
+}
+
+// Clear implements shared.Disks.
+func (p *Disks) Clear(ctx context.Context, d shared.Disk) error {
+	return p.with(ctx, d, "clear", func(ctx context.Context, c call, dev Device) error { return c.clear(ctx, dev) })
+}
+
+// with lets f use the open device of a disk that is attached.
+func (p *Disks) with(ctx context.Context, d shared.Disk, name string, f func(context.Context, call, Device) error) error {
+	return p.do(ctx, d, name, func(ctx context.Context, c call) error {
+		at, err := c.attached()
+		if err != nil {
+			return err
+		}
+		dev, err := c.open(ctx, at, false)
+		if err != nil {
+			return err
+		}
+		defer dev.Close()
+		return f(ctx, c, dev)
+	})
+}
+
+// Flush implements shared.Disks.
+func (p *Disks) Flush(ctx context.Context, d shared.Disk) error {
+	return p.do(ctx, d, "flush", func(ctx context.Context, c call) error {
+		at, err := c.attached()
+		if err != nil {
+			return err
+		}
+		dev, err := c.open(ctx, at, true)
+		if err != nil {
+			return err
+		}
+		defer dev.Close()
+		if err := errors.Join(dev.Sync(), dev.Drop()); err != nil {
+			c.lost = true
+			return provision.Unavailable(fmt.Errorf("flushing %s: %w", at.unit.Path, err))
+		}
+		state, err := c.read(ctx, dev)
+		switch {
+		case err != nil:
+			return err
+		case c.lost:
+			return fmt.Errorf("%w: an earlier flush of %s failed", provision.ErrUnavailable, at.unit.Path)
+		case state.reserved && !state.holding:
+			return fmt.Errorf("%w: the disk is reserved for another session (key %#x), and may have refused writes", provision.ErrConflict, state.holder)
+		}
+		return nil
+	})
+}
+
+// writeExclusive is the type of all reservations that are made here.
+const writeExclusive = scsi.WriteExclusive

@@ -1,0 +1,124 @@
+package iscsi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+)
+
+// Program is open-iscsi's.
+const Program = "iscsiadm"
+
+// Exit codes of iscsiadm (iscsiadm(8), section EXIT STATUS).
+const (
+	exitNoConnection  = 4
+	exitTimeout       = 8
+	exitSessionExists = 15
+	exitDaemon        = 18
+	exitNoDaemon      = 20
+	exitNoRecord      = 21
+	exitRefused       = 24
+)
+
+// advice says to people what an exit code of iscsiadm means.
+var advice = map[int]string{
+	exitNoConnection: "no connection to the portal: check the address, and the network between node and target",
+	exitTimeout:      "the portal did not answer in time",
+	exitDaemon:       "iscsid does not answer: it must run on the node",
+	exitNoDaemon:     "iscsid does not run on the node",
+	exitRefused:      "the target refuses this node: allow the name in /etc/iscsi/initiatorname.iscsi there, without CHAP",
+}
+
+// settings of a session. They are written for each login, because the node's iscsid.conf may say
+// something else.
+var settings = [][2]string{
+	// A boot does not log in: the agent does, when it knows that the disk is wanted.
+	{"node.startup", "manual"},
+	// A login attaches no unit.
+	{"node.session.scan", "manual"},
+	// A path that is away holds writes up for so many seconds, and then they fail, and the filesystem
+	// with them. Two minutes are the restart of a target. It need not be short for a failover: the
+	// reservation keeps late writes out.
+	{"node.session.timeo.replacement_timeout", "120"},
+	// A connection without an answer for ten seconds counts as away.
+	{"node.conn[0].timeo.noop_out_interval", "5"},
+	{"node.conn[0].timeo.noop_out_timeout", "5"},
+	// An attach that failed is tried again by its caller, with a growing pause.
+	{"node.conn[0].timeo.login_timeout", "15"},
+	{"node.session.initial_login_retry_max", "1"},
+}
+
+// login makes a session through the first portal that answers.
+func (c call) login(ctx context.Context) error {
+	var failed []error
+	for _, portal := range c.Portals {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := c.loginAt(portal)
+		if err == nil {
+			return nil
+		}
+		failed = append(failed, fmt.Errorf("logging in at %s: %w", portal, err))
+	}
+	return provision.Unavailable(errors.Join(failed...))
+}
+
+func (c call) loginAt(portal netip.AddrPort) error {
+	record := []string{"-m", "node", "-T", c.Target, "-p", portal.String(), "-I", c.interfaceName()}
+	if err := c.iscsiadm("iscsiadm new", record, "-o", "new"); err != nil {
+		return err
+	}
+	for _, s := range settings {
+		if err := c.iscsiadm("iscsiadm update", record, "-o", "update", "-n", s[0], "-v", s[1]); err != nil {
+			return err
+		}
+	}
+	err := c.iscsiadm("iscsiadm login", record, "--login")
+	if err == nil || exited(err, exitSessionExists) {
+		return nil
+	}
+	return errors.Join(err, c.forget(record))
+}
+
+// logout ends a session, if there is one, and removes the records of the target.
+func (c call) logout(s *Session) error {
+	if s != nil {
+		number := strings.TrimPrefix(s.Name, "session")
+		if err := c.iscsiadm("iscsiadm logout", []string{"-m", "session", "-r", number}, "--logout"); err != nil {
+			return provision.Unavailable(fmt.Errorf("logging out of target %s: %w", c.Target, err))
+		}
+	}
+	if err := c.forget([]string{"-m", "node", "-T", c.Target, "-I", c.interfaceName()}); err != nil {
+		return provision.Unavailable(fmt.Errorf("removing the records of target %s: %w", c.Target, err))
+	}
+	return nil
+}
+
+func (c call) forget(record []string) error {
+	err := c.iscsiadm("iscsiadm delete", record, "-o", "delete")
+	if exited(err, exitNoRecord) {
+		return nil
+	}
+	return err
+}
+
+func (c call) iscsiadm(operation string, record []string, args ...string) error {
+	_, err := c.c.Runner.Change(run.Command{Operation: operation, Program: Program, Args: slices.Concat(record, args)})
+	exit, ok := errors.AsType[*run.ExitError](err)
+	if ok && advice[exit.Code] != "" {
+		return fmt.Errorf("%s (%w)", advice[exit.Code], err)
+	}
+	return err
+}
+
+func exited(err error, code int) bool {
+	exit, ok := errors.AsType[*run.ExitError](err)
+	return ok && exit.Code == code
+}

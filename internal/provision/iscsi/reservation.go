@@ -1,0 +1,232 @@
+package iscsi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/iscsi/scsi"
+)
+
+// state is what the target knows of a unit's reservations.
+type state struct {
+	// own is the key of this session's registration, zero if there is none.
+	own uint64
+	// holder is the key of the session that has the reservation.
+	holder uint64
+	// reserved: there is a reservation. holding: it is this session's, and lets no other one write.
+	reserved, holding bool
+	// registrations of all sessions.
+	registrations int
+}
+
+// readings is how often the reservations are read anew because they change meanwhile.
+const readings = 4
+
+var errChanging = fmt.Errorf("%w: the disk's registrations change while they are read", provision.ErrUnavailable)
+
+// read reads the registrations and the reservation.
+func (c call) read(ctx context.Context, dev Device) (state, error) {
+	for range readings {
+		s, err := c.readOnce(ctx, dev)
+		if !errors.Is(err, errChanging) {
+			return s, err
+		}
+	}
+	return state{}, errChanging
+}
+
+// readOnce asks first which key is the session's own, and then for all of them, and for the
+// reservation. The two answers must be of one generation.
+func (c call) readOnce(ctx context.Context, dev Device) (state, error) {
+	before, err := c.keys(ctx, dev)
+	if err != nil {
+		return state{}, err
+	}
+	own, err := c.own(ctx, dev, before.Keys)
+	if err != nil {
+		return state{}, err
+	}
+	keys := before
+	if own != 0 {
+		if keys, err = c.keys(ctx, dev); err != nil {
+			return state{}, err
+		}
+	}
+	b, err := c.execute(ctx, dev, scsi.ReadReservation())
+	if err != nil {
+		return state{}, err
+	}
+	r, err := scsi.ParseReservation(b)
+	if err != nil {
+		return state{}, provision.Unavailable(err)
+	}
+	return judge(own, keys, r)
+}
+
+// judge joins three answers to one state.
+func judge(own uint64, keys scsi.Registrations, r scsi.Reservation) (state, error) {
+	under := 0
+	for _, k := range keys.Keys {
+		if k == own {
+			under++
+		}
+	}
+	switch {
+	case r.Held && r.Key == 0:
+		return state{}, fmt.Errorf("%w: the disk has a reservation of type %d, which all registered sessions hold: remove it", provision.ErrConflict, r.Type)
+	case r.Generation != keys.Generation, own != 0 && under == 0, r.Held && !slices.Contains(keys.Keys, r.Key):
+		return state{}, errChanging
+	}
+	// An earlier session of the node may be registered under the same key, and it may be the one
+	// that holds the reservation. The target does not say, so only a key of one session counts. A
+	// reservation that is taken from the key itself ends the doubt.
+	holding := r.Held && own != 0 && r.Key == own && under == 1 && r.Type == writeExclusive
+	return state{own: own, holder: r.Key, reserved: r.Held, holding: holding, registrations: len(keys.Keys)}, nil
+}
+
+func (c call) keys(ctx context.Context, dev Device) (scsi.Registrations, error) {
+	b, err := c.execute(ctx, dev, scsi.ReadKeys())
+	if err != nil {
+		return scsi.Registrations{}, err
+	}
+	r, err := scsi.ParseKeys(b)
+	if err != nil {
+		return scsi.Registrations{}, provision.Unavailable(err)
+	}
+	return r, nil
+}
+
+// maxAsked is among how many keys the session's own is looked for.
+const maxAsked = 64
+
+// own asks the target which of the keys is this session's: a session may register its key under
+// itself, which changes nothing, and to any other session the target refuses that.
+func (c call) own(ctx context.Context, dev Device, keys []uint64) (uint64, error) {
+	keys = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(keys))), func(k uint64) bool { return k == 0 })
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	if len(keys) > maxAsked {
+		return 0, fmt.Errorf("%w: the disk has %d registrations: at most %d are looked at", provision.ErrConflict, len(keys), maxAsked)
+	}
+	if i := slices.Index(keys, c.key); i > 0 {
+		keys[0], keys[i] = keys[i], keys[0]
+	}
+	persist, err := c.persist(ctx, dev)
+	if err != nil {
+		return 0, err
+	}
+	for _, k := range keys {
+		switch err := c.change(ctx, dev, scsi.Register(k, k, persist)); {
+		case err == nil:
+			c.key = k
+			return k, nil
+		case !errors.Is(err, provision.ErrConflict):
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+func (c call) change(ctx context.Context, dev Device, change scsi.Change) error {
+	_, err := c.execute(ctx, dev, change.Command())
+	return err
+}
+
+// capabilities asks what the target can do. One that does not know the question promises nothing.
+func (c call) capabilities(ctx context.Context, dev Device) (scsi.Capabilities, error) {
+	b, err := c.execute(ctx, dev, scsi.ReportCapabilities())
+	if errors.Is(err, provision.ErrUnsupported) {
+		return scsi.Capabilities{}, nil
+	}
+	if err != nil {
+		return scsi.Capabilities{}, err
+	}
+	can, err := scsi.ParseCapabilities(b)
+	if err != nil {
+		return scsi.Capabilities{}, provision.Unavailable(err)
+	}
+	return can, nil
+}
+
+// persist says whether a registration asks the target to keep it: a target that cannot refuses that.
+func (c call) persist(ctx context.Context, dev Device) (bool, error) {
+	can, err := c.capabilities(ctx, dev)
+	return can.CanPersist, err
+}
+
+func (c call) register(ctx context.Context, dev Device, key uint64) error {
+	persist, err := c.persist(ctx, dev)
+	if err != nil {
+		return err
+	}
+	c.key = key
+	return c.change(ctx, dev, scsi.RegisterAnyway(key, persist))
+}
+
+// reserve takes the reservation from exactly the expected key. The target compares: RESERVE takes
+// what no session holds, and PREEMPT is refused if no session is registered under the key, as it is after
+// another session took the reservation from it.
+func (c call) reserve(ctx context.Context, dev Device, expect, key uint64) error {
+	s, err := c.read(ctx, dev)
+	switch {
+	case err != nil:
+		return err
+	case key == 0 || s.own != key:
+		return fmt.Errorf("%w: the session is registered under key %#x, not %#x", provision.ErrConflict, s.own, key)
+	case s.holding:
+		return nil
+	case s.holder != expect:
+		return fmt.Errorf("%w: the reservation has the key %#x, not %#x", provision.ErrConflict, s.holder, expect)
+	}
+	if s.reserved {
+		err = c.preempt(ctx, dev, key, expect)
+	} else {
+		err = c.change(ctx, dev, scsi.Reserve(key, writeExclusive))
+	}
+	if err != nil {
+		return err
+	}
+	if s, err = c.read(ctx, dev); err != nil {
+		return err
+	}
+	if !s.holding || s.holder != key {
+		return fmt.Errorf("%w: the reservation was taken, and then had the key %#x", provision.ErrConflict, s.holder)
+	}
+	return nil
+}
+
+// preempt takes the reservation from a key and aborts the commands of its sessions. A target that
+// does not know that judges each of them when it executes it, as SAM-5 demands.
+func (c call) preempt(ctx context.Context, dev Device, own, victim uint64) error {
+	err := c.change(ctx, dev, scsi.PreemptAndAbort(own, victim, writeExclusive))
+	if errors.Is(err, provision.ErrUnsupported) && !c.c.Promises.Abort {
+		return c.change(ctx, dev, scsi.Preempt(own, victim, writeExclusive))
+	}
+	return err
+}
+
+// clearing is the key under which a session registers that clears a disk and was not registered:
+// only a registered one may. It is no key of Berth's, and reserves nothing.
+const clearing = 0x636c656172696e67 // "clearing"
+
+func (c call) clear(ctx context.Context, dev Device) error {
+	s, err := c.read(ctx, dev)
+	if err != nil {
+		return err
+	}
+	if s.registrations == 0 && !s.reserved {
+		return nil
+	}
+	if s.own == 0 {
+		if err := c.register(ctx, dev, clearing); err != nil {
+			return err
+		}
+		s.own = clearing
+	}
+	c.key = 0
+	return c.change(ctx, dev, scsi.Clear(s.own))
+}
