@@ -127,8 +127,7 @@ func reports(q question) []bundle.Report {
 	}
 	return append(all,
 		bundle.Report{Name: "doctor.json", Make: report(func(ctx context.Context, c survey.Cluster) (any, error) {
-			err := addAllSnapshots(ctx, q, c.Lists)
-			return doctor.Examine(doctor.Cluster{Lists: c.Lists, Heartbeats: c.Heartbeats, System: q.system}), err
+			return examined(ctx, q, doctor.Cluster{Lists: c.Lists, Heartbeats: c.Heartbeats, System: q.system})
 		})},
 		bundle.Report{Name: "orphans.json", Make: report(func(ctx context.Context, c survey.Cluster) (any, error) {
 			err := addAllSnapshots(ctx, q, c.Lists)

@@ -36,8 +36,9 @@ func newDoctorCommand(t *target, connect connector, pause func(context.Context) 
 	var o output
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "List where claims, PersistentVolumes, Volumes and nodes disagree, and the way out",
-		Long: `List where claims, PersistentVolumes, Volumes and nodes disagree, and the way out.
+		Short: "List where claims, snapshots, their objects and nodes disagree, and the way out",
+		Long: `List where claims, PersistentVolumes, Volumes, VolumeSnapshots, Snapshots and nodes
+disagree, and the way out.
 
 Nothing is changed. Exit status: 0 all agrees, 2 there are findings, 1 the cluster
 could not be read.`,
@@ -78,17 +79,6 @@ func diagnose(ctx context.Context, q question, pause func(context.Context) error
 	q.notes = io.Discard // the first look has told them
 	second, err := examine(ctx, q)
 	return doctor.Confirmed(first, second), err
-}
-
-func examine(ctx context.Context, q question) ([]doctor.Finding, error) {
-	found, err := gather(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	if err := addAllSnapshots(ctx, q, found.Lists); err != nil {
-		return nil, err
-	}
-	return doctor.Examine(doctor.Cluster{Lists: found.Lists, Heartbeats: found.Heartbeats, System: q.system}), nil
 }
 
 func writeFindings(to io.Writer, found []doctor.Finding) error {

@@ -8,8 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/survey"
 )
 
@@ -36,14 +34,4 @@ func programs(ctx context.Context, q question) (survey.Programs, error) {
 	}
 	found.Controllers, found.Agents = controllers.Items, agents.Items
 	return found, nil
-}
-
-// addAllSnapshots reads Berth's Snapshots.
-func addAllSnapshots(ctx context.Context, q question, to *schedule.Lists) error {
-	var snapshots v1alpha1.SnapshotList
-	if err := q.reader.List(ctx, &snapshots); err != nil {
-		return fmt.Errorf("listing snapshots: %w", err)
-	}
-	to.Snapshots = snapshots.Items
-	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/publish/health"
 	"berth.dev/berth/internal/publish/inline"
 	"berth.dev/berth/internal/publish/kubeletdir"
 	"berth.dev/berth/internal/publish/staging"
@@ -111,7 +112,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	face := &csi.Server{
 		Services: []csi.Service{
 			&csi.Identity{Driver: o.Driver, Version: o.Version, Ready: a.observer.Known},
-			csi.NewNode(o.Driver, o.Node, a.staging(), a.inline),
+			csi.NewNode(o.Driver, o.Node, a.staging(), a.inline).Tells(a.health()),
 		},
 		Log: o.Log.WithName("csi"), Metrics: counters,
 	}
@@ -144,6 +145,13 @@ func (a *Agent) staging() *staging.Service {
 		Node: a.options.Node, KubeletDir: a.options.KubeletDir, Disks: a.disks, Wishes: a.wishes,
 		Mounts: a.options.Mounts, Locks: a.locks, Owner: a.owner(),
 	})
+}
+
+// health tells what is wrong with volumes.
+func (a *Agent) health() *health.Service {
+	return &health.Service{
+		Node: a.options.Node, Dir: kubeletdir.New(a.options.KubeletDir), Disks: a.disks, Pools: a.observer, Wishes: a.wishes, Mounts: a.options.Mounts,
+	}
 }
 
 // registered offers the driver to the kubelet once the pools are known. After firstReport it

@@ -30,7 +30,12 @@ func charted(t *testing.T) storagev1.CSIDriver {
 
 func announced(t *testing.T) []csi.NodeServiceCapability_RPC_Type {
 	t.Helper()
-	r, err := NewNode(driver.Local(), "n1", &nodeVolumes{}, nil).NodeGetCapabilities(t.Context(), &csi.NodeGetCapabilitiesRequest{})
+	return capabilities(t, NewNode(driver.Local(), "n1", &nodeVolumes{}, nil))
+}
+
+func capabilities(t *testing.T, n *Node) []csi.NodeServiceCapability_RPC_Type {
+	t.Helper()
+	r, err := n.NodeGetCapabilities(t.Context(), &csi.NodeGetCapabilitiesRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/driver"
+	"berth.dev/berth/internal/publish/health"
 	"berth.dev/berth/internal/publish/inline"
 	"berth.dev/berth/internal/publish/staging"
 )
@@ -31,7 +32,14 @@ type InlineVolumes interface {
 	Stats(ctx context.Context, handle, target string) (staging.Figures, error)
 }
 
+// VolumeHealth says what is wrong with a volume of the node; nothing if all is well. The path is where it is
+// mounted, or empty.
+type VolumeHealth interface {
+	Health(ctx context.Context, id, path string) ([]health.Condition, error)
+}
+
 var (
+	_ VolumeHealth  = (*health.Service)(nil)
 	_ NodeVolumes   = (*staging.Service)(nil)
 	_ InlineVolumes = (*inline.Service)(nil)
 )
@@ -43,12 +51,19 @@ type Node struct {
 	name    string
 	volumes NodeVolumes
 	inline  InlineVolumes
+	health  VolumeHealth
 }
 
 // NewNode makes the service of a driver on the named node on top of the use cases. Those for
 // inline volumes are nil if the driver has none.
 func NewNode(d driver.Driver, name string, v NodeVolumes, i InlineVolumes) *Node {
 	return &Node{driver: d, name: name, volumes: v, inline: i}
+}
+
+// Tells lets the service answer for the health of volumes, which it announces then.
+func (n *Node) Tells(h VolumeHealth) *Node {
+	n.health = h
+	return n
 }
 
 // Register adds the service to a server.
@@ -66,12 +81,16 @@ func (n *Node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeG
 // missing on purpose: the kubelet applies the group (fsGroupPolicy File).
 func (n *Node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	var capabilities []*csi.NodeServiceCapability
-	for _, t := range []csi.NodeServiceCapability_RPC_Type{
+	types := []csi.NodeServiceCapability_RPC_Type{
 		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
 		csi.NodeServiceCapability_RPC_EXPAND_VOLUME,
 		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
 		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
-	} {
+	}
+	if n.health != nil {
+		types = append(types, csi.NodeServiceCapability_RPC_GET_VOLUME_HEALTH)
+	}
+	for _, t := range types {
 		capabilities = append(capabilities, &csi.NodeServiceCapability{
 			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: t}},
 		})

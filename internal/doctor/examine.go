@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/quarantine"
@@ -18,6 +19,8 @@ import (
 type Cluster struct {
 	*schedule.Lists
 	Heartbeats schedule.Heartbeats
+	// SnapshotAPI is nil if the cluster has none, or if it may not be read.
+	SnapshotAPI *SnapshotAPI
 	// System is the namespace that Berth is installed in.
 	System string
 }
@@ -31,7 +34,13 @@ type exam struct {
 	volumes map[string]*v1alpha1.Volume
 	nodes   map[string]*v1alpha1.StorageNode
 	orphans map[string][]quarantine.Orphan // data that its nodes report as orphans, by name
-	found   []Finding
+
+	snapshots       map[string]*v1alpha1.Snapshot
+	volumeSnapshots map[string]*unstructured.Unstructured // by namespace/name
+	contents        map[string]content                    // those of the driver
+	taken           map[string][]content                  // by the snapshot that they stand for
+
+	found []Finding
 }
 
 // Examine returns every disagreement, the urgent ones first.
@@ -40,8 +49,11 @@ func Examine(c Cluster) []Finding {
 		Cluster: c, claims: map[string]*corev1.PersistentVolumeClaim{}, pvs: map[string]*corev1.PersistentVolume{},
 		handles: map[string][]*corev1.PersistentVolume{}, volumes: map[string]*v1alpha1.Volume{},
 		nodes: map[string]*v1alpha1.StorageNode{}, orphans: map[string][]quarantine.Orphan{}, found: []Finding{},
+		snapshots: map[string]*v1alpha1.Snapshot{}, volumeSnapshots: map[string]*unstructured.Unstructured{},
+		contents: map[string]content{}, taken: map[string][]content{},
 	}
 	e.index()
+	e.indexSnapshots()
 	for i := range c.Claims {
 		e.claim(&c.Claims[i])
 	}
@@ -55,11 +67,12 @@ func Examine(c Cluster) []Finding {
 			e.volume(v)
 		}
 	}
+	e.examineSnapshots()
 	for _, o := range quarantine.Find(c.StorageNodes, nil, c.Snapshots) {
 		if o.Missing == quarantine.MissingObject {
 			e.orphan(o)
 		} else {
-			e.snapshot(o)
+			e.lostSnapshot(o)
 		}
 	}
 	for i := range c.StorageNodes {

@@ -37,6 +37,7 @@ type patient struct {
 	volume *v1alpha1.Volume
 	node   *v1alpha1.StorageNode
 	away   silent
+	api    *SnapshotAPI
 }
 
 func sound() patient {
@@ -62,7 +63,7 @@ func sound() patient {
 	n.Status.Pools = []v1alpha1.Pool{{Name: "vg0", Health: v1alpha1.PoolHealthy}}
 	l.Claims, l.PersistentVolumes = []corev1.PersistentVolumeClaim{claim}, []corev1.PersistentVolume{pv}
 	l.Volumes, l.StorageNodes = []v1alpha1.Volume{v}, []v1alpha1.StorageNode{n}
-	return patient{l, &l.Claims[0], &l.PersistentVolumes[0], &l.Volumes[0], &l.StorageNodes[0], silent{}}
+	return patient{l, &l.Claims[0], &l.PersistentVolumes[0], &l.Volumes[0], &l.StorageNodes[0], silent{}, &SnapshotAPI{}}
 }
 
 // entry is the node's entry in the Volume.
@@ -81,13 +82,6 @@ func (p patient) orphan(name string, reason v1alpha1.OrphanReason) *v1alpha1.Orp
 	}
 	p.node.Status.Pools[0].Inventory = append(p.node.Status.Pools[0].Inventory, i)
 	return o
-}
-
-func (p patient) snapshot(reason string) {
-	s := v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: snap}}
-	s.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n1", Pool: "vg0"}}
-	s.Status.Replicas = []v1alpha1.SnapshotReplica{{Node: "n1", State: v1alpha1.SnapshotFailed, Reason: reason, Taken: new(metav1.Unix(0, 0))}}
-	p.Snapshots = []v1alpha1.Snapshot{s}
 }
 
 // noVolume and the others take a link out of the chain.
@@ -205,15 +199,28 @@ var disagreements = map[string]struct {
 	}, []string{wants(ObjectLost, onN1, adoptDB)}},
 	"a snapshot lost its object":              {func(p patient) { p.orphan(snap, v1alpha1.OrphanNoObject) }, []string{wants(ObjectLost, "Snapshot "+snap+" on node n1", "kubectl berth adopt n1 "+snap)}},
 	"a Volume does not know of data":          {func(p patient) { p.orphan(data, v1alpha1.OrphanNotPlaced) }, []string{wants(SecondCopy, onN1, "kubectl berth orphans -o wide", seeVol)}},
-	"a snapshot lost its data":                {func(p patient) { p.snapshot(v1alpha1.ReasonDeviceMissing) }, []string{wants(DataMissing, "Snapshot "+snap+" on node n1", descN1, "kubectl describe bsnap "+snap)}},
-	"a snapshot lost its pool":                {func(p patient) { p.snapshot(v1alpha1.ReasonPoolMissing) }, []string{wants(PoolMissing, "Snapshot "+snap+" on node n1", pools, descN1)}},
 	"the node is away":                        {func(p patient) { p.away["n1"] = "the Node is not ready" }, []string{wants(NodeAway, "StorageNode n1", "kubectl get node n1", podsN1)}},
 	"the agent cannot list the node's pools":  {func(p patient) { p.node.Status.Conditions[0].Status = metav1.ConditionFalse }, []string{wants(NodeNotReady, "StorageNode n1", descN1, podsN1)}},
 	"the agent has not reported on its pools": {func(p patient) { p.node.Status.Conditions = nil }, []string{wants(NodeNotReady, "StorageNode n1", descN1, podsN1)}},
 }
 
 func (p patient) examine() []Finding {
-	return Examine(Cluster{Lists: p.Lists, Heartbeats: p.away, System: "berth-system"})
+	return Examine(Cluster{Lists: p.Lists, Heartbeats: p.away, SnapshotAPI: p.api, System: "berth-system"})
+}
+
+func check(t *testing.T, found []Finding, want []string, seen map[ID]bool) {
+	t.Helper()
+	var got []string
+	for _, f := range found {
+		seen[f.ID] = true
+		got = append(got, wants(f.ID, f.Subject(), f.Next...))
+		if f.Message == "" || f.Severity == "" || len(f.Next) == 0 {
+			t.Errorf("%+v lacks a message, a severity or a way out", f)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestEachDisagreementIsFoundWithTheWayOut(t *testing.T) {
@@ -222,22 +229,19 @@ func TestEachDisagreementIsFoundWithTheWayOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := sound()
 			tc.change(p)
-			var got []string
-			for _, f := range p.examine() {
-				seen[f.ID] = true
-				got = append(got, wants(f.ID, f.Subject(), f.Next...))
-				if f.Message == "" || f.Severity == "" || len(f.Next) == 0 {
-					t.Errorf("%+v lacks a message, a severity or a way out", f)
-				}
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
-			}
+			check(t, p.examine(), tc.want, seen)
+		})
+	}
+	for name, tc := range snapshotDisagreements {
+		t.Run(name, func(t *testing.T) {
+			s := photographed()
+			tc.change(s)
+			check(t, s.examine(), tc.want, seen)
 		})
 	}
 	for _, id := range IDs() {
 		if !seen[id] {
-			t.Errorf("no row of the table has %s", id)
+			t.Errorf("no row of the tables has %s", id)
 		}
 	}
 }

@@ -50,6 +50,15 @@ const (
 	Leftover     ID = "Leftover"
 	Undeleted    ID = "Undeleted"
 
+	ContentLost         ID = "ContentLost"
+	SnapshotMisbound    ID = "SnapshotMisbound"
+	SharedSnapshot      ID = "SharedSnapshot"
+	SnapshotLost        ID = "SnapshotLost"
+	SnapshotGoing       ID = "SnapshotGoing"
+	ContentReleased     ID = "ContentReleased"
+	ContentNotReclaimed ID = "ContentNotReclaimed"
+	NotTaken            ID = "NotTaken"
+
 	ObjectLost   ID = "ObjectLost"
 	SecondCopy   ID = "SecondCopy"
 	NodeAway     ID = "NodeAway"
@@ -63,6 +72,8 @@ var severities = map[ID]Severity{
 	ModeMismatch: Error, AffinityMismatch: Error, ClaimGone: Info, NotReclaimed: Warning,
 	Unreferenced: Info, Unplaced: Warning, NodeGone: Error, NotAnswered: Warning, DataMissing: Error, PoolMissing: Error,
 	Conflict: Error, NotMade: Warning, PoolMismatch: Error, NotGrown: Warning, Leftover: Info, Undeleted: Warning,
+	ContentLost: Error, SnapshotMisbound: Error, SharedSnapshot: Error, SnapshotLost: Error, SnapshotGoing: Error,
+	ContentReleased: Info, ContentNotReclaimed: Warning, NotTaken: Warning,
 	ObjectLost: Error, SecondCopy: Warning, NodeAway: Warning, NodeNotReady: Warning,
 }
 

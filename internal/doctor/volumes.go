@@ -131,22 +131,8 @@ func (e *exam) deleting(f Finding, v *v1alpha1.Volume) {
 	}
 }
 
-// snapshot notes a Snapshot whose data is missing.
-func (e *exam) snapshot(o quarantine.Orphan) {
-	f := Finding{Kind: "Snapshot", Name: o.Name, Node: o.Node, Message: fmt.Sprintf("the node says %s: %s", o.Reason, o.Message)}
-	switch o.Reason {
-	case quarantine.ReasonNodeGone:
-		f.Message = o.Message
-		e.add(NodeGone, f, "kubectl get node "+o.Node)
-	case v1alpha1.ReasonPoolMissing:
-		e.add(PoolMissing, f, "kubectl berth pools -o wide", "kubectl describe bsn "+o.Node)
-	default:
-		e.add(DataMissing, f, "kubectl describe bsn "+o.Node, "kubectl describe bsnap "+o.Name)
-	}
-}
-
-// orphan notes data that no object accounts for. Data of a PersistentVolume without a Volume is
-// noted there.
+// orphan notes data that no object accounts for. Data of a PersistentVolume without a Volume,
+// or of a VolumeSnapshotContent without a Snapshot, is noted there.
 func (e *exam) orphan(o quarantine.Orphan) {
 	f := Finding{Kind: "Volume", Name: o.Name, Node: o.Node, Message: o.Message}
 	if v1alpha1.IsSnapshotName(o.Name) {
@@ -168,7 +154,7 @@ func (e *exam) orphan(o quarantine.Orphan) {
 		command += " --claim " + f.Claim
 	}
 	switch v := e.volumes[o.Name]; {
-	case v == nil && len(e.handles[o.Name]) > 0 && len(e.orphans[o.Name]) == 1:
+	case v == nil && len(e.handles[o.Name])+len(e.taken[o.Name]) > 0 && len(e.orphans[o.Name]) == 1:
 	case v == nil && len(e.orphans[o.Name]) == 1 && o.Reason != string(v1alpha1.OrphanNotPlaced):
 		e.add(ObjectLost, f, command)
 	default:

@@ -27,6 +27,20 @@ func (o *Observer) Pool(ref provision.PoolRef) provision.Pool {
 	return provision.Pool{PoolRef: ref}
 }
 
+// Named returns a pool as the latest report has it, and whether that has read it. Without such a pool it
+// returns only the name.
+func (o *Observer) Named(pool string) (p provision.Pool, read bool) {
+	for _, p := range o.Latest().Pools {
+		if p.Name == pool {
+			return p, o.Known() == nil && !unread(p)
+		}
+	}
+	return provision.Pool{PoolRef: provision.PoolRef{Name: pool}}, false
+}
+
+// unread says that nothing of a pool could be read.
+func unread(p provision.Pool) bool { return p.Total == 0 && p.Problem != "" }
+
 // HasRead says whether the latest report has read the pool with that name. Before the first
 // report it returns an error.
 func (o *Observer) HasRead(pool string) (bool, error) {
@@ -34,7 +48,7 @@ func (o *Observer) HasRead(pool string) (bool, error) {
 		return false, err
 	}
 	return slices.ContainsFunc(o.Latest().Pools, func(p provision.Pool) bool {
-		return p.Name == pool && !(p.Total == 0 && p.Problem != "") // a pool that could not be read
+		return p.Name == pool && !unread(p)
 	}), nil
 }
 

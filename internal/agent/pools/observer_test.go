@@ -153,6 +153,20 @@ func TestAReportThatLacksPoolsCountsForTheOthers(t *testing.T) {
 	})
 }
 
+func TestAPoolIsNamedAndSaidToBeReadIfItWas(t *testing.T) {
+	o := NewObserver(&reporter{}, clock.RealClock{}, logr.Discard())
+	sound := provision.Pool{PoolRef: provision.PoolRef{Name: "vg0"}, Total: 1}
+	silent := provision.Pool{PoolRef: provision.PoolRef{Name: "vg1"}, Problem: "it does not answer"}
+	for _, reported := range []bool{false, true} {
+		for name, read := range map[string]bool{"vg0": reported, "vg1": false, "vg2": false} {
+			if p, got := o.Named(name); p.Name != name || got != read {
+				t.Errorf("pool %+v, read: %t; want %t", p, got, read)
+			}
+		}
+		o.store([]provision.Pool{sound, silent}, nil)
+	}
+}
+
 func TestAHangingReportBecomesAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := observe(t, &reporter{hang: true})

@@ -17,6 +17,9 @@ func IsHandle(id string) bool { return handle.MatchString(id) }
 // idLength is how many digits of the kubelet's hash go into the id: 160 bits.
 const idLength = 40
 
+// ID returns the id on the node of an inline volume with that handle.
+func ID(handle string) string { return provision.InlinePrefix + handle[len("csi-"):][:idLength] }
+
 // volume is an inline volume by its id on the node, and its owner.
 type volume struct {
 	id    string
@@ -34,7 +37,7 @@ func (s *Service) identify(h, target string) (volume, error) {
 		return volume{}, err
 	}
 	return volume{
-		id:    provision.InlinePrefix + h[len("csi-"):][:idLength],
+		id:    ID(h),
 		owner: provision.Inline{PodUID: pod, Name: name},
 	}, nil
 }
