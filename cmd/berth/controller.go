@@ -3,17 +3,20 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"berth.dev/berth/internal/controller"
+	"berth.dev/berth/internal/driver"
 )
 
 // controllerFlags are few on purpose: users decide in PoolClasses.
 type controllerFlags struct {
 	doorFlags
+	driver                    string
 	leaderElection, snapshots bool
 	extender                  extenderFlags
 }
@@ -29,6 +32,7 @@ func newControllerCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.csiSocket, "csi-socket", "/csi/csi.sock", "unix socket on which the CSI sidecars connect")
 	f.add(flags, ":8081")
+	flags.StringVar(&f.driver, "driver", "local", "driver to serve: local for the disks of nodes, disk for shared disks")
 	flags.BoolVar(&f.leaderElection, "leader-election", true, "let only one of several controllers run the reconcilers")
 	flags.BoolVar(&f.snapshots, "snapshots", false, "announce snapshots, and volumes made from snapshots and volumes; the csi-snapshotter then runs beside this process")
 	f.extender.add(flags)
@@ -36,6 +40,13 @@ func newControllerCommand() *cobra.Command {
 }
 
 func (f *controllerFlags) run(ctx context.Context) (err error) {
+	serves, err := driver.Named(f.driver)
+	if err != nil {
+		return fmt.Errorf("--driver: %w", err)
+	}
+	if f.extender.address != "" && !serves.Pools {
+		return errors.New("--extender-address: the extender is served with --driver=local")
+	}
 	d, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -51,7 +62,7 @@ func (f *controllerFlags) run(ctx context.Context) (err error) {
 	}
 
 	return controller.Run(ctx, controller.Options{
-		Driver:         served,
+		Driver:         serves,
 		Extender:       serve,
 		Snapshots:      f.snapshots,
 		Config:         d.cluster,

@@ -24,10 +24,10 @@ import (
 // cache is an error and not a new watch on the whole cluster.
 func cacheOptions(d driver.Driver, namespace string, extender bool) cache.Options {
 	node := cutNode
-	if extender {
+	if extender || d.Epochs() {
 		node = cutLabelledNode
 	}
-	return cache.Options{
+	kinds := cache.Options{
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -45,6 +45,10 @@ func cacheOptions(d driver.Driver, namespace string, extender bool) cache.Option
 			},
 		},
 	}
+	if d.Epochs() {
+		kinds.ByObject[&storagev1.CSINode{}] = cache.ByObject{}
+	}
+	return kinds
 }
 
 // watch starts the informers, connects the heartbeats and the snapshot watchers to
