@@ -23,7 +23,7 @@ import (
 	"berth.dev/berth/internal/publish/staging"
 )
 
-// served is the driver that agent and controller serve.
+// served is the driver that the agent serves.
 var served = driver.Local()
 
 // embedded as the value of --poold runs it in the agent's own process.

@@ -11,11 +11,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"berth.dev/berth/internal/controller"
+	"berth.dev/berth/internal/driver"
 )
 
 // controllerFlags are few on purpose: users decide in PoolClasses.
 type controllerFlags struct {
 	doorFlags
+	driver                    string
 	leaderElection, snapshots bool
 	installation              string
 	extender                  extenderFlags
@@ -32,6 +34,7 @@ func newControllerCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.csiSocket, "csi-socket", "/csi/csi.sock", "unix socket on which the CSI sidecars connect")
 	f.add(flags, ":8081")
+	flags.StringVar(&f.driver, "driver", "local", "driver to serve: local for the disks of nodes, disk for shared disks")
 	flags.BoolVar(&f.leaderElection, "leader-election", true, "let only one of several controllers run the reconcilers")
 	flags.BoolVar(&f.snapshots, "snapshots", false, "announce snapshots, and volumes made from snapshots and volumes; the csi-snapshotter then runs beside this process")
 	flags.StringVar(&f.installation, "sign-for", "", "sign certificates of the nodes of the installation whose objects begin with this name, and ask them; empty means neither")
@@ -40,6 +43,13 @@ func newControllerCommand() *cobra.Command {
 }
 
 func (f *controllerFlags) run(ctx context.Context) (err error) {
+	serves, err := driver.Named(f.driver)
+	if err != nil {
+		return fmt.Errorf("--driver: %w", err)
+	}
+	if f.extender.address != "" && !serves.Pools {
+		return errors.New("--extender-address: the extender is served with --driver=local")
+	}
 	d, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -59,7 +69,7 @@ func (f *controllerFlags) run(ctx context.Context) (err error) {
 		return fmt.Errorf("naming this controller among the witnesses: %w", err)
 	}
 	return controller.Run(ctx, controller.Options{
-		Driver:         served,
+		Driver:         serves,
 		Extender:       serve,
 		Snapshots:      f.snapshots,
 		Nodes:          controller.Nodes{Installation: f.installation, Witness: "controller " + witness},

@@ -26,7 +26,7 @@ import (
 // cache is an error and not a new watch on the whole cluster.
 func cacheOptions(o Options) cache.Options {
 	node := cutNode
-	if o.Extender.Listener != nil {
+	if o.Extender.Listener != nil || o.Driver.Epochs() {
 		node = cutLabelledNode
 	}
 	options := cache.Options{
@@ -49,6 +49,9 @@ func cacheOptions(o Options) cache.Options {
 	}
 	if o.Nodes.Installation != "" {
 		options.ByObject[&certificatesv1.CertificateSigningRequest{}] = certificates.Requests()
+	}
+	if o.Driver.Epochs() {
+		options.ByObject[&storagev1.CSINode{}] = cache.ByObject{}
 	}
 	return options
 }

@@ -16,8 +16,8 @@ import (
 // cluster has many pods and claims, and few are Berth's. A field that is cut looks
 // empty, so code that reads another field must add it here.
 
-// cutLabelledNode is cutNode for the extender. The extender also needs the labels,
-// which decide which static PersistentVolumes a Node can reach.
+// cutLabelledNode is cutNode for the extender and for volumes with epochs. They also need the labels,
+// which decide which PersistentVolumes a Node can reach, and where pods may run.
 func cutLabelledNode(obj any) (any, error) {
 	cut, err := cutNode(obj)
 	if node, ok := obj.(*corev1.Node); ok && err == nil {
@@ -99,7 +99,7 @@ func cutClaim(obj any) (any, error) {
 
 // cutPod keeps the driver's inline volumes and the state of the pod. Of a pod that has no
 // node yet it also keeps the claims, for the extender; and of all pods if the driver's volumes have
-// epochs, whose oversight must know which pods use them.
+// epochs, whose oversight must know which pods use them, and where those may run.
 func cutPod(d driver.Driver) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		pod, ok := obj.(*corev1.Pod)
@@ -118,12 +118,22 @@ func cutPod(d driver.Driver) toolscache.TransformFunc {
 			}
 			stated = stated || ours || claim && d.Epochs()
 		}
+		if d.Epochs() && len(cut.Spec.Volumes) > 0 {
+			cut.Spec.Tolerations, cut.Spec.NodeSelector, cut.Spec.Affinity = pod.Spec.Tolerations, pod.Spec.NodeSelector, nodeAffinity(pod)
+		}
 		if stated {
 			cut.Status.InitContainerStatuses = states(pod.Status.InitContainerStatuses)
 			cut.Status.ContainerStatuses = states(pod.Status.ContainerStatuses)
 		}
 		return cut, nil
 	}
+}
+
+func nodeAffinity(pod *corev1.Pod) *corev1.Affinity {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	return &corev1.Affinity{NodeAffinity: pod.Spec.Affinity.NodeAffinity}
 }
 
 func states(of []corev1.ContainerStatus) []corev1.ContainerStatus {

@@ -19,6 +19,13 @@
 // The process that serves a call need not be the one that runs the reconcilers: the
 // call waits for events of the object, and any process may have caused them.
 //
+// # Drivers
+//
+// Each driver has controllers of its own, and those of all drivers may run beside each other: they elect
+// their leaders and manage their fields under different names, and touch no volume of another driver. What
+// there is one of in a cluster is the business of the driver of pools: pools and their classes, the reports
+// of nodes, reservations, and claims whose node is gone.
+//
 // # Reading
 //
 // The process watches Berth's own objects and StorageClasses whole. Of Nodes,

@@ -38,7 +38,7 @@ func addNodes(ctx context.Context, m ctrl.Manager, o *Options) error {
 	}
 	keeper := &certificates.Keeper{
 		Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Name: o.Nodes.Installation,
-		Instance: name, Clock: o.Clock, Random: rand.Reader, Log: o.Log.WithName("authority"),
+		Instance: o.Driver.Controllers, Clock: o.Clock, Random: rand.Reader, Log: o.Log.WithName("authority"),
 	}
 	signer := &certificates.Signer{Client: m.GetClient(), Keeper: keeper, Users: certificates.Users(o.Namespace, o.Nodes.Installation)}
 	if err := signer.SetupWithManager(m); err != nil {

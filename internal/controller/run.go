@@ -11,6 +11,7 @@ import (
 	csimetrics "github.com/kubernetes-csi/csi-lib-utils/metrics"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -26,6 +27,7 @@ import (
 	"berth.dev/berth/internal/controller/nodegone"
 	"berth.dev/berth/internal/controller/notices"
 	"berth.dev/berth/internal/controller/oversight"
+	"berth.dev/berth/internal/controller/places"
 	"berth.dev/berth/internal/controller/upkeep"
 	"berth.dev/berth/internal/csi"
 	"berth.dev/berth/internal/driver"
@@ -34,9 +36,6 @@ import (
 	"berth.dev/berth/internal/usecase/snapshots"
 	"berth.dev/berth/internal/usecase/volumes"
 )
-
-// name of the process: its field manager and its leader election Lease.
-const name = "berth-controller"
 
 // OrphanDelay is how long a Volume without claim and PersistentVolume is left alone.
 const OrphanDelay = 10 * time.Minute
@@ -71,7 +70,8 @@ type Options struct {
 	Log     logr.Logger
 	Clock   Clock
 	// Peers, Witnesses and Places are what the oversight of volumes with epochs asks; see there. Where Nodes
-	// has an installation, the process asks the nodes itself.
+	// has an installation, the process asks the nodes itself. Places replaces what the process knows from its
+	// caches, for tests.
 	Peers     oversight.Peers
 	Witnesses oversight.Witnesses
 	Places    oversight.Places
@@ -128,7 +128,7 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	if err := addNodes(ctx, m, &o); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(addReconcilers(m, o, beats), addOversight(m, o)); err != nil {
+	if err := errors.Join(addReconcilers(m, o, beats), addOversight(ctx, m, o)); err != nil {
 		return nil, err
 	}
 	if o.Extender.Listener != nil {
@@ -194,7 +194,7 @@ func newManager(o Options) (ctrl.Manager, error) {
 		Cache:                         cacheOptions(o),
 		Metrics:                       server.Options{BindAddress: "0"}, // httpServer has them
 		LeaderElection:                o.LeaderElection,
-		LeaderElectionID:              name,
+		LeaderElectionID:              o.Driver.Controllers,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		Controller:                    config.Controller{SkipNameValidation: new(true)},
@@ -203,7 +203,7 @@ func newManager(o Options) (ctrl.Manager, error) {
 			if err != nil {
 				return nil, err
 			}
-			c = client.WithFieldOwner(c, name)
+			c = client.WithFieldOwner(c, o.Driver.Controllers)
 			if o.Wrap != nil {
 				c = o.Wrap(c)
 			}
@@ -212,29 +212,43 @@ func newManager(o Options) (ctrl.Manager, error) {
 	})
 }
 
+// addReconcilers adds what looks after the driver's own objects, and, in the controllers of the driver of
+// pools, what there is one of in a cluster.
 func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) error {
 	c, live := o.Driver.View(m.GetClient()), o.Driver.Live(m.GetAPIReader())
+	own := errors.Join(
+		(&upkeep.Volumes{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
+		(&upkeep.Snapshots{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
+	)
+	if !o.Driver.Pools {
+		return own
+	}
 	delay := o.OrphanDelay
 	if delay == 0 {
 		delay = OrphanDelay
 	}
-	return errors.Join(
-		(&upkeep.Volumes{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
-		(&upkeep.Snapshots{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
+	return errors.Join(own,
 		(&upkeep.Claims{Driver: o.Driver, Client: c, Live: live, Clock: o.Clock, Delay: delay}).SetupWithManager(m),
 		(&upkeep.Reservations{Driver: o.Driver, Client: c, Live: live, Clock: o.Clock, Delay: ReservationDelay}).SetupWithManager(m),
 		(&upkeep.StorageNodes{Client: c, Live: live}).SetupWithManager(m),
 		(&upkeep.Capacities{Driver: o.Driver, Client: c, Namespace: o.Namespace, Silence: nodes.Silence}).SetupWithManager(m),
 		(&upkeep.PoolClasses{Client: c}).SetupWithManager(m),
-		(&nodegone.Reconciler{Driver: o.Driver, Client: m.GetClient(), Live: live, Clock: o.Clock, Instance: name}).SetupWithManager(m),
-		(&notices.Notices{Client: c, Clock: o.Clock, Instance: name}).SetupWithManager(m),
+		(&nodegone.Reconciler{Driver: o.Driver, Client: m.GetClient(), Live: live, Clock: o.Clock, Instance: o.Driver.Controllers}).SetupWithManager(m),
+		(&notices.Notices{Client: c, Clock: o.Clock, Instance: o.Driver.Controllers}).SetupWithManager(m),
 	)
 }
 
 // addOversight adds the oversight of volumes with epochs, if the driver has any. It runs in every process.
-func addOversight(m ctrl.Manager, o Options) error {
+func addOversight(ctx context.Context, m ctrl.Manager, o Options) error {
 	if !o.Driver.Epochs() {
 		return nil
+	}
+	if o.Places == nil {
+		known := places.New(o.Driver, o.Clock)
+		if err := known.Listen(ctx, m.GetCache()); err != nil {
+			return err
+		}
+		o.Places = known
 	}
 	leases, err := client.NewWithWatch(m.GetConfig(), client.Options{HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})
 	if err != nil {
@@ -244,7 +258,8 @@ func addOversight(m ctrl.Manager, o Options) error {
 		Client: o.Driver.View(m.GetClient()), Live: o.Driver.Live(m.GetAPIReader()),
 		Contact: &oversight.Contact{Leases: leases, Namespace: o.Namespace, Clock: o.Clock, Log: o.Log.WithName("contact")},
 		Peers:   o.Peers, Witnesses: o.Witnesses, Places: o.Places,
-		Leads: closed(m.Elected()), Clock: o.Clock, Rules: ownership.OverseeRules, Instance: name,
+		Leads: closed(m.Elected()), Clock: o.Clock, Rules: ownership.OverseeRules, Instance: o.Driver.Controllers,
+		FreshID: func() string { return string(uuid.NewUUID()) },
 	}
 	return r.SetupWithManager(m, o.Clock)
 }

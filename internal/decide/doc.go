@@ -7,6 +7,7 @@
 //	orphan     whether data without an object may be deleted
 //	wish       which pools are to exist on a node, and of which disks
 //	notice     which events a node's report deserves
+//	attach     where the attachments of shared disks go
 //	entries    which reason the error of a step gets, and how an entry is written
 //
 // A decision is a function of values. It reads neither the cluster nor the machine nor a clock,

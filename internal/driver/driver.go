@@ -26,6 +26,11 @@ type Driver struct {
 	Kind ownership.Kind
 	// Capacity says whether the room for new volumes differs between nodes, and is published.
 	Capacity bool
+	// Pools says whether its volumes come from the pools of nodes. The controllers of that one driver look
+	// after pools, the reports of nodes, and what becomes of claims whose volume is lost.
+	Pools bool
+	// Controllers is the name by which the driver's controllers elect a leader and manage fields.
+	Controllers string
 }
 
 // Local is the driver of volumes that live on a node's own disks.
@@ -36,19 +41,30 @@ func Local() Driver {
 		// Also the mode for readers on several nodes is refused: a pod elsewhere would wait for ever.
 		Why: "the volume lives on one node (use ReadWriteOnce or ReadWriteOncePod; " +
 			"pods of that node share a ReadWriteOnce volume, as readers with readOnly: true)",
-		Inline: true, Capacity: true,
+		Inline: true, Capacity: true, Pools: true, Controllers: "berth-controller",
 	}
 }
 
 // Disk is the driver of shared disks: each is attached to several nodes, of which one at a time writes.
-// No process serves it yet.
 func Disk() Driver {
 	return Driver{
 		Name:        v1alpha1.DiskDriverName,
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod},
 		Why:         "of the nodes that the disk is attached to, one at a time may use it (use ReadWriteOnce or ReadWriteOncePod)",
 		Kind:        ownership.Attachments,
+		Controllers: "berth-disk-controller",
 	}
+}
+
+// Named returns the driver that a flag names: local or disk.
+func Named(short string) (Driver, error) {
+	switch short {
+	case "local":
+		return Local(), nil
+	case "disk":
+		return Disk(), nil
+	}
+	return Driver{}, fmt.Errorf("unknown driver %q: use local or disk", short)
 }
 
 // Epochs says whether the driver's volumes may have several replicas, and so a record of ownership that
@@ -109,3 +125,16 @@ var (
 	_ Object = (*v1alpha1.Volume)(nil)
 	_ Object = (*v1alpha1.Snapshot)(nil)
 )
+
+// Affinity is the node affinity of the PersistentVolume of a volume: the label that moves, for volumes that
+// can be used from several nodes, and nil for others, whose PersistentVolumes have the topology of their node.
+func (d Driver) Affinity(volume string) *corev1.VolumeNodeAffinity {
+	if !d.Epochs() {
+		return nil
+	}
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: v1alpha1.VolumeLabelPrefix + volume, Operator: corev1.NodeSelectorOpIn, Values: []string{v1alpha1.VolumeLabelValue},
+		}},
+	}}}}
+}

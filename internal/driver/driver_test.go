@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -247,5 +248,28 @@ func TestTheDriverOfSharedDisksHasVolumesWithEpochs(t *testing.T) {
 	}
 	if d.Inline || d.Capacity {
 		t.Errorf("inline volumes %v, capacity of nodes %v: a shared disk is on no node", d.Inline, d.Capacity)
+	}
+}
+
+func TestAFlagNamesADriver(t *testing.T) {
+	for short, want := range map[string]string{"local": "local.berth.dev", "disk": "disk.berth.dev", "": "", "disk.berth.dev": ""} {
+		d, err := Named(short)
+		if d.Name != want || (err == nil) != (want != "") {
+			t.Errorf("%q names %q, %v", short, d.Name, err)
+		}
+	}
+	if Local().Controllers == Disk().Controllers {
+		t.Error("the controllers of two drivers elect one leader")
+	}
+}
+
+func TestAPersistentVolumeFollowsTheLabelWhereTheVolumeMoves(t *testing.T) {
+	if Local().Affinity("pvc-1") != nil {
+		t.Error("a local volume moves")
+	}
+	terms := Disk().Affinity("pvc-1").Required.NodeSelectorTerms
+	want := corev1.NodeSelectorRequirement{Key: "berth.node-restriction.kubernetes.io/pvc-1", Operator: corev1.NodeSelectorOpIn, Values: []string{"true"}}
+	if len(terms) != 1 || len(terms[0].MatchExpressions) != 1 || !reflect.DeepEqual(terms[0].MatchExpressions[0], want) {
+		t.Errorf("got %+v", terms)
 	}
 }

@@ -36,12 +36,26 @@ type Entry struct {
 	Reason, Message string
 }
 
-// PlacedVolume returns the places of a Volume.
+// PlacedVolume returns the places of a Volume. A node that the record of ownership counts has a part of it
+// until its entry is Gone, whatever it reports.
 func PlacedVolume(v *v1alpha1.Volume) Placed {
 	p := Placed{Labels: v.Labels, Wanted: v.Spec.Replicas}
 	for i := range v.Status.Replicas {
 		e := &v.Status.Replicas[i]
 		p.Entries = append(p.Entries, Entry{e.Node, e.State == v1alpha1.ReplicaGone, e.State == v1alpha1.ReplicaFailed, e.Reason, e.Message})
+	}
+	if v.Status.Ownership == nil {
+		return p
+	}
+	for _, owned := range v.Status.Ownership.Replicas {
+		i := slices.IndexFunc(p.Entries, func(e Entry) bool { return e.Node == owned.Node })
+		switch {
+		case owned.State == v1alpha1.OwnedGone:
+		case i < 0:
+			p.Entries = append(p.Entries, Entry{Node: owned.Node})
+		default:
+			p.Entries[i].Gone = false
+		}
 	}
 	return p
 }

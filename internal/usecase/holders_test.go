@@ -35,6 +35,12 @@ func TestHoldersAreTheNodesThatMayHaveDataOfAVolume(t *testing.T) {
 		"a node that does not exist any more may have data": {
 			build(gi, labelled("lost")), []string{""}, []string{"lost"},
 		},
+		"a node that the record of ownership counts": {build(gi, owned("n", v1alpha1.OwnedReady)), []string{"n"}, []string{"n"}},
+		"a node whose attachment is on its way out":  {build(gi, owned("n", v1alpha1.OwnedRemoving)), []string{"n"}, []string{"n"}},
+		"a node whose attachment is gone":            {build(gi, owned("n", v1alpha1.OwnedGone)), nil, nil},
+		"a node that reports gone and that the record counts": {
+			build(gi, says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, 0, 0), owned("n", v1alpha1.OwnedSyncing)), []string{"n"}, []string{"n"},
+		},
 		"the label of the wanted node is lost": {
 			build(gi, func(v *v1alpha1.Volume) { v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n", Pool: "vg"}} }), []string{"n"}, []string{"n"},
 		},
@@ -90,5 +96,12 @@ func TestVerdictsOnADeletion(t *testing.T) {
 				t.Errorf("got %v %v, want %v %v", got.Outcome, got.Err(), test.outcome, test.class)
 			}
 		})
+	}
+}
+
+// owned is an entry of the record of ownership.
+func owned(node string, state v1alpha1.OwnedState) func(*v1alpha1.Volume) {
+	return func(v *v1alpha1.Volume) {
+		v.Status.Ownership = &v1alpha1.Ownership{Replicas: []v1alpha1.OwnedReplica{{Node: node, State: state}}}
 	}
 }

@@ -26,13 +26,20 @@ type Leases interface {
 	Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error)
 }
 
-// reconnect is the pause before a contact that broke is made anew.
-const reconnect = time.Second
+const (
+	// reconnect is the pause before a contact that broke is made anew.
+	reconnect = time.Second
+	// renewing is how often an agent, or a guard, renews its Lease at least.
+	renewing = 10 * time.Second
+)
+
+// errLost ends a contact because of a read, which has broken it.
+var errLost = errors.New("a read of the API server failed")
 
 // Contact is this process's contact with the API server, and what it has seen of the nodes since the
-// contact began. It begins with a list of Leases and lasts as long as the one watch that follows, or until
-// a read of the API server fails (Break). Nothing that was seen outlives it: nodes that look silent
-// afterwards may have renewed all the time.
+// contact began. It begins with a list of Leases and lasts as long as the watches that follow it without a
+// gap, or until a read of the API server fails (Break). Nothing that was seen outlives it: nodes that look
+// silent afterwards may have renewed all the time.
 type Contact struct {
 	Leases Leases
 	// Namespace in which guards and agents renew their Leases.
@@ -94,7 +101,8 @@ func (c *Contact) Break() {
 	}
 }
 
-// hold makes one contact and returns when it ends.
+// hold makes one contact and returns when it ends. An API server ends each watch after some minutes: the
+// next one goes on from the last change, so that nothing is missed, and the contact lasts.
 func (c *Contact) hold(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -102,26 +110,78 @@ func (c *Contact) hold(ctx context.Context) error {
 	if err := c.Leases.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
 		return fmt.Errorf("listing leases: %w", err)
 	}
-	changes, err := c.Leases.Watch(ctx, &coordinationv1.LeaseList{}, client.InNamespace(c.Namespace),
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	at := position{version: list.ResourceVersion, heard: c.Clock.Now()}
+	changes, err := c.watch(ctx, at)
 	if err != nil {
-		return fmt.Errorf("watching leases: %w", err)
+		return err
 	}
-	defer changes.Stop()
 	c.begin(list.Items, end)
+	for {
+		at, err = c.follow(ctx, changes, at)
+		changes.Stop()
+		if err != nil {
+			return err
+		}
+		if changes, err = c.resume(ctx, at); err != nil {
+			return err
+		}
+	}
+}
+
+// position is how far a contact has come: the version of the last change, and when the watch brought
+// something for the last time.
+type position struct {
+	version string
+	heard   time.Time
+}
+
+func (c *Contact) watch(ctx context.Context, from position) (watch.Interface, error) {
+	changes, err := c.Leases.Watch(ctx, &coordinationv1.LeaseList{}, client.InNamespace(c.Namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: from.version, AllowWatchBookmarks: true}})
+	if err != nil {
+		return nil, fmt.Errorf("watching leases: %w", err)
+	}
+	return changes, nil
+}
+
+// follow takes what a watch brings until it ends.
+func (c *Contact) follow(ctx context.Context, changes watch.Interface, at position) (position, error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return errors.New("a read of the API server failed")
+			return at, errLost
 		case change, more := <-changes.ResultChan():
 			if !more {
-				return errors.New("the watch of leases ended")
+				return at, nil
 			}
-			if err := c.see(ctx, change); err != nil {
-				return err
+			version, err := c.see(ctx, change)
+			if err != nil {
+				return at, err
 			}
+			at = position{version, c.Clock.Now()}
 		}
 	}
+}
+
+// resume goes on from where a watch has ended. A connection that broke looks like a watch that ended, and
+// what it did not bring makes nodes look silent. So the watch must have been alive a moment ago, and the
+// next one must begin within the pause after which a contact would be made anew.
+func (c *Contact) resume(ctx context.Context, from position) (watch.Interface, error) {
+	if quiet := c.Clock.Since(from.heard); quiet > renewing {
+		return nil, fmt.Errorf("the watch of leases ended, and had brought nothing for %s", quiet)
+	}
+	begun := make(chan struct{})
+	defer close(begun)
+	late := c.Clock.NewTimer(reconnect)
+	go func() {
+		defer late.Stop()
+		select {
+		case <-begun:
+		case <-late.C():
+			c.Break()
+		}
+	}()
+	return c.watch(ctx, from)
 }
 
 func (c *Contact) begin(listed []coordinationv1.Lease, end context.CancelFunc) {
@@ -138,17 +198,18 @@ func (c *Contact) begin(listed []coordinationv1.Lease, end context.CancelFunc) {
 	}
 }
 
-// see takes a change that the watch brought. The end of a Lease is no renewal, and Sight need not know
-// of it: a question reads the suspect's Lease at the API server, and finds that it is gone.
-func (c *Contact) see(ctx context.Context, change watch.Event) error {
+// see takes a change that the watch brought, or a bookmark, and returns its version. The end of a Lease is
+// no renewal, and Sight need not know of it: a question reads the suspect's Lease at the API server, and
+// finds that it is gone.
+func (c *Contact) see(ctx context.Context, change watch.Event) (version string, err error) {
 	lease, is := change.Object.(*coordinationv1.Lease)
 	if change.Type == watch.Error || !is {
-		return fmt.Errorf("the watch of leases ended with %v", change.Object)
+		return "", fmt.Errorf("the watch of leases ended with %v", change.Object)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen == nil || ctx.Err() != nil {
-		return errors.New("a read of the API server failed")
+		return "", errLost
 	}
 	now := c.Clock.Now()
 	switch change.Type {
@@ -158,7 +219,7 @@ func (c *Contact) see(ctx context.Context, change watch.Event) error {
 	case watch.Deleted:
 		delete(c.seen.agents, nodeOf(lease.Name, v1alpha1.AgentLeasePrefix))
 	}
-	return nil
+	return lease.ResourceVersion, nil
 }
 
 // note takes in whose Lease this is, and when its agent renewed it.

@@ -68,7 +68,21 @@ func TestAnErrorIsNeitherAnAbsentRecordNorAnAnswer(t *testing.T) {
 
 func TestNothingThatWasSeenOutlivesAContact(t *testing.T) {
 	for name, breaks := range map[string]func(w *world, r *Reconciler){
-		"the watch ends":            func(w *world, _ *Reconciler) { w.leases.breaks() },
+		"the connection breaks": func(w *world, _ *Reconciler) { w.leases.stops(true); w.waits(0); w.leases.stops(false) },
+		"what comes next is forgotten": func(w *world, _ *Reconciler) {
+			w.leases.forgets()
+			w.leases.breaks()
+		},
+		"the next watch begins late": func(w *world, _ *Reconciler) {
+			w.leases.hang = true
+			w.leases.breaks()
+			w.waits(reconnect)
+			w.leases.hang = false
+		},
+		"the watch ends after it was quiet": func(w *world, _ *Reconciler) {
+			w.waits(renewing + time.Second)
+			w.leases.breaks()
+		},
 		"a read fails":              func(_ *world, r *Reconciler) { r.Contact.Break() },
 		"the watch brings an error": func(w *world, _ *Reconciler) { w.leases.fails() },
 	} {
@@ -109,6 +123,31 @@ func TestNothingThatWasSeenOutlivesAContact(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAWatchThatEndsIsNoLostContact: API servers end every watch after some minutes.
+func TestAWatchThatEndsIsNoLostContact(t *testing.T) {
+	inWorld(t, cluster(t, copies()), func(w *world) {
+		r := w.controller()
+		said := map[string][]ownership.Witness{"n1": nil, "n2": nil, "n3": nil}
+		w.dead["n1"] = true
+		for i := range 12 {
+			w.leases.breaks()
+			w.renew() // between two watches
+			w.waits(0)
+			w.passes(10 * time.Second)
+			if v := r.Contact.look(suspect{}, said); v.watching != time.Duration(i+1)*10*time.Second {
+				t.Fatalf("after %d watches the contact has lasted for %s", i+2, v.watching)
+			}
+		}
+		about := suspect{node: "n1", lease: w.leases.stored[v1alpha1.GuardLeasePrefix+"n1"].ResourceVersion, kubeletRead: true}
+		r.Contact.look(about, said)
+		w.passes(kubeletSilent)
+		v := r.Contact.look(about, said)
+		if _, proved := ownership.ContractProves(v.leases); !proved || len(v.lost) != 1 {
+			t.Errorf("a change was missed: %+v", v)
+		}
+	})
 }
 
 // TestTheUpgradeOfAnAgentShutsNoWriterOut: where no guard runs, the kubelet's lease says that the node lives.

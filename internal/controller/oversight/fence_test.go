@@ -294,7 +294,7 @@ func TestAPodLeadsToItsVolume(t *testing.T) {
 			want int
 		}{
 			"a pod on a node":        {pod("p", "n1"), 1},
-			"a pod without a node":   {pod("p", ""), 0},
+			"a pod without a node":   {pod("p", ""), 1},
 			"a pod of another claim": {pod("p", "n1", func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "x" }), 0},
 		} {
 			if got := r.volumesOfPod(w.t.Context(), test.pod); len(got) != test.want {

@@ -254,21 +254,33 @@ func (r *Reconciler) survey(ctx context.Context, q *question, s suspect) error {
 		}
 	}
 	f.SuspectFor = seen.lost[f.Record.Primary.Node]
-	for i := range storage.Items {
-		name := storage.Items[i].Name
-		m := ownership.Machine{Name: name}
-		m.LostFor, m.Lost = seen.lost[name]
-		if r.Places != nil {
-			p := r.Places.Place(q.volume, name)
-			m.Fits, m.Slots, m.GiveWay = p.Fits, p.Slots, p.GiveWay
-		}
-		f.Nodes = append(f.Nodes, m)
-	}
-	slices.SortFunc(f.Nodes, func(a, b ownership.Machine) int { return cmp.Compare(a.Name, b.Name) })
+	f.Nodes = r.machines(q, storage.Items, seen)
 	for node := range seen.lost {
 		q.away[node] = true
 	}
 	return r.closed(ctx, q)
+}
+
+// machines are the storage nodes, in the order in which the rules shall try them as places.
+func (r *Reconciler) machines(q *question, storage []v1alpha1.StorageNode, seen view) (nodes []ownership.Machine) {
+	var names []string
+	for i := range storage {
+		names = append(names, storage[i].Name)
+	}
+	var places map[string]Place
+	if r.Places != nil {
+		places = r.Places.Places(q.volume, names)
+	}
+	for _, name := range names {
+		p := places[name]
+		m := ownership.Machine{Name: name, Fits: p.Fits, Slots: p.Slots, GiveWay: p.GiveWay}
+		m.LostFor, m.Lost = seen.lost[name]
+		nodes = append(nodes, m)
+	}
+	slices.SortFunc(nodes, func(a, b ownership.Machine) int {
+		return cmp.Or(cmp.Compare(places[a.Name].Rank, places[b.Name].Rank), cmp.Compare(a.Name, b.Name))
+	})
+	return nodes
 }
 
 // closed adds the nodes of pods that an administrator has declared out of service, as the cache shows

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,10 @@ type leases struct {
 	log      []watch.Event
 	watchers []*watcher
 	down     bool
+	// kept is the oldest version from which a watch may go on.
+	kept int
+	// hang: the answer to a new watch does not come.
+	hang bool
 	// delay is how late watches are; they keep the order.
 	delay time.Duration
 }
@@ -90,15 +95,24 @@ func (l *leases) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	return nil
 }
 
-func (l *leases) Watch(_ context.Context, _ client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+func (l *leases) Watch(ctx context.Context, _ client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.hang {
+		l.mu.Unlock()
+		<-ctx.Done()
+		l.mu.Lock()
+		return nil, ctx.Err()
+	}
 	if l.down {
 		return nil, errors.New("connection refused")
 	}
 	var o client.ListOptions
 	o.ApplyOptions(options)
 	from, _ := strconv.Atoi(o.Raw.ResourceVersion)
+	if from < l.kept {
+		return nil, apierrors.NewResourceExpired("too old a version")
+	}
 	w := &watcher{of: l, out: make(chan watch.Event, 1000)}
 	for _, e := range l.log[from:] {
 		w.brings(e, time.Now().Add(l.delay))
@@ -137,6 +151,15 @@ func (l *leases) breaks() {
 		w.close()
 	}
 	l.watchers = nil
+}
+
+// forgets makes the past one from which no watch goes on.
+func (l *leases) forgets() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.version++
+	l.log = append(l.log, watch.Event{Type: watch.Bookmark, Object: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(l.version)}}})
+	l.kept = l.version
 }
 
 // fails makes all watches bring an error, as when what they were to go on from was forgotten.

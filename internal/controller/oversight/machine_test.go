@@ -114,7 +114,11 @@ func (m *machine) weather() {
 		o := s.ctls[s.dice.IntN(len(s.ctls))]
 		o.cut.Store(!o.cut.Load())
 	case 12:
-		s.leases.breaks()
+		s.leases.breaks() // the next watches go on from here
+		if s.leases.version%2 == 0 {
+			return
+		}
+		s.leases.forgets()
 		for _, o := range s.ctls {
 			o.broken = time.Now()
 		}

@@ -7,10 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ownership"
@@ -28,9 +31,10 @@ type Witnesses interface {
 	Witnesses(ctx context.Context, suspect string) []ownership.Witness
 }
 
-// Places tells about nodes as places for replicas of a volume. It answers from what it knows, at once.
+// Places tells about nodes as places for replicas of a volume, which was read a moment ago. It answers from
+// what it knows, at once. A node that is not in the answer is no place.
 type Places interface {
-	Place(v *v1alpha1.Volume, node string) Place
+	Places(v *v1alpha1.Volume, nodes []string) map[string]Place
 }
 
 // Place is a node as a place for a replica: see ownership.Machine.
@@ -38,6 +42,8 @@ type Place struct {
 	Fits    bool
 	Slots   int
 	GiveWay bool
+	// Rank orders the nodes: the first that fits gets the next replica. Equals are taken by name.
+	Rank int
 }
 
 // Reconciler carries out the rules, volume by volume.
@@ -57,8 +63,13 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Rules are ownership.OverseeRules.
 	Rules ownership.Chain[ownership.ControllerFacts]
+	// FreshID returns a random id, for the first epoch of a volume.
+	FreshID func() string
 	// Instance is the name of this process, for events.
 	Instance string
+
+	// also has other volumes looked at.
+	also chan<- event.GenericEvent
 }
 
 func (r *Reconciler) teller() teller { return teller{client: r.Client, instance: r.Instance} }
@@ -102,8 +113,11 @@ func (r *Reconciler) step(ctx context.Context, name string) (acted bool, again t
 	var absent *record.AbsentError
 	var one *record.OneCopyError
 	switch {
-	case errors.As(err, &absent), errors.As(err, &one):
-		return false, 0, nil // nothing was decided yet, or nothing is there to decide
+	case errors.As(err, &absent):
+		acted, err = r.begin(ctx, name)
+		return acted, 0, err
+	case errors.As(err, &one):
+		return false, 0, nil // nothing is there to decide
 	case err != nil:
 		return false, 0, err
 	}
@@ -116,6 +130,9 @@ func (r *Reconciler) step(ctx context.Context, name string) (acted bool, again t
 		err = r.write(ctx, q, &a)
 	case ownership.Nothing, ownership.Wait:
 		again, err = next(q, &a), r.show(ctx, q, &a)
+		if a.Reason == ownership.NoFreeSlot {
+			r.alert(ctx, a.Node)
+		}
 	default:
 		err = fmt.Errorf("the rules ask a controller to %v, which only a node can", a.Verb)
 	}
@@ -164,6 +181,9 @@ const (
 	// mostly brings an event.
 	soon, later = time.Second, 10 * time.Second
 	patience    = time.Minute
+	// seldom is when a volume is asked about again that lacks a replica: nodes and slots that become free bring
+	// no event to it.
+	seldom = 30 * time.Second
 )
 
 // next is when to ask again although no event comes; zero is never.
@@ -171,10 +191,13 @@ func next(q *question, a *ownership.Action) time.Duration {
 	f := &q.facts
 	due := make([]time.Duration, 0, 4)
 	switch urgent := q.silent || len(f.Proofs) > 0; {
-	case urgent && f.SuspectFor < patience, a.Verb == ownership.Wait && f.Watching < ownership.WatchFirst:
+	case urgent && f.SuspectFor < patience, a.Verb == ownership.Wait && f.Watching < ownership.WatchFirst,
+		a.Verb == ownership.Wait && a.Reason == ownership.NoFreeSlot && waitsFor(q) < patience:
 		due = append(due, soon)
 	case urgent, a.Verb == ownership.Wait:
 		due = append(due, later)
+	case f.Record.Primary.Phase == ownership.Active && len(f.Record.Replicas) < f.Record.Factor:
+		due = append(due, seldom)
 	}
 	if e := f.Record.ExpireAt; !e.IsZero() {
 		due = append(due, max(soon, e.Sub(f.Now)))
@@ -189,6 +212,30 @@ func next(q *question, a *ownership.Action) time.Duration {
 		return 0
 	}
 	return slices.Min(due)
+}
+
+// waitsFor is for how long the volume has said that it waits.
+func waitsFor(q *question) time.Duration {
+	c := meta.FindStatusCondition(q.volume.Status.Conditions, v1alpha1.ConditionWaiting)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return 0
+	}
+	return q.facts.Now.Sub(c.LastTransitionTime.Time)
+}
+
+// alert has the volumes looked at that have an attachment on a node where a pod waits for a slot: one of
+// their standbys may be the one that makes way.
+func (r *Reconciler) alert(ctx context.Context, node string) {
+	if r.also == nil {
+		return
+	}
+	for _, request := range r.volumesOn(ctx, map[string]bool{node: true}) {
+		select {
+		case <-ctx.Done():
+			return
+		case r.also <- event.GenericEvent{Object: &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: request.Name}}}:
+		}
+	}
 }
 
 func named(name string) ctrl.Request {

@@ -38,6 +38,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager, ticks clock.WithTicker) er
 		return err
 	}
 	troubled := make(chan event.GenericEvent)
+	r.also = troubled
 	if err := m.Add(&watchman{r: r, clock: ticks, troubled: troubled}); err != nil {
 		return err
 	}
@@ -108,10 +109,11 @@ func concerns(o *v1alpha1.Ownership, nodes map[string]bool) bool {
 	return false
 }
 
-// volumesOfPod are the volumes of the claims that a pod on a node uses.
+// volumesOfPod are the volumes of the claims that a pod uses. One that has no node yet may wait for the label
+// of a volume.
 func (r *Reconciler) volumesOfPod(ctx context.Context, o client.Object) (requests []reconcile.Request) {
 	pod, ok := o.(*corev1.Pod)
-	if !ok || pod.Spec.NodeName == "" {
+	if !ok {
 		return nil
 	}
 	for i := range pod.Spec.Volumes {

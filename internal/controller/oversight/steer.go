@@ -40,6 +40,29 @@ func usable(v, next *ownership.Volume) (nodes []string) {
 	return nodes
 }
 
+// open are the nodes from which a shared disk can be used that can be used from none yet, in order. A pod's
+// node that was chosen gets the attachment, and keeps the label meanwhile: the kubelet compares it again. As
+// long as a pod waits for a node, each node is as good that can take an attachment. No label is set for a
+// volume that no pod wants: there may be many of them, and a Node has room for few labels.
+func open(q *question) (nodes []string) {
+	f := &q.facts
+	if !f.Record.Kind.Traits().Attaches || f.Record.Deleting {
+		return nil
+	}
+	waits := slices.ContainsFunc(q.pods, func(p corev1.Pod) bool { return p.Spec.NodeName == "" && !ended(&p) })
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		e, has := f.Record.Replica(n.Name)
+		fenced := f.Record.Primary.Phase == ownership.Fenced && f.Record.Primary.Node == n.Name && e.Unstaged != f.Record.Epoch
+		switch {
+		case n.Lost, fenced:
+		case slices.Contains(f.Wanted, n.Name), waits && n.Fits && (has || n.Slots > 0):
+			nodes = append(nodes, n.Name)
+		}
+	}
+	return nodes
+}
+
 // labelled are the volumes whose labels a Node has.
 func labelled(node client.Object) map[string]bool {
 	volumes := map[string]bool{}
@@ -61,6 +84,9 @@ func (r *Reconciler) steer(ctx context.Context, q *question, a *ownership.Action
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	want, key := usable(q.facts.Record, a.Next), v1alpha1.VolumeLabelPrefix+q.volume.Name
+	if len(want) == 0 {
+		want = open(q)
+	}
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
 		value, has := n.Labels[key]
