@@ -122,11 +122,15 @@ func (s *san) settled() {
 	}
 }
 
-// relogin logs a node out and in again.
+// relogin logs a node out and in again. The records of the nodes replace each other, since they are
+// for one portal.
 func (s *san) relogin(node string) {
 	s.t.Helper()
-	number := strings.TrimPrefix(filepath.Base(s.session(node)), "session")
-	sh(s.t, fmt.Sprintf("iscsiadm -m session -r %s --logout; iscsiadm -m node -T %s -p %s -I %s --login", number, targetName, portal, node))
+	sh(s.t, fmt.Sprintf(`iscsiadm -m session -r %[1]s --logout
+r="-m node -T %[2]s -p %[3]s -I %[4]s"
+iscsiadm $r -o new
+iscsiadm $r -o update -n node.session.scan -v manual
+iscsiadm $r --login`, strings.TrimPrefix(filepath.Base(s.session(node)), "session"), targetName, portal, node))
 	host := filepath.Base(filepath.Dir(s.links(s.session(node) + "/device")))
 	put(s.t, "/sys/class/scsi_host/"+host+"/scan", "- - 1")
 	sh(s.t, fmt.Sprintf("for i in $(seq 600); do test -e %s/device/target*/*:1/block/* && break; sleep 0.1; done; udevadm settle", s.session(node)))
