@@ -62,13 +62,17 @@ func prepare(t testing.TB) {
 	}
 	sh(t, `mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
 ip link set lo up
-mkdir -p `+savedDir+`
+mkdir -p `+savedDir+` /run/udev/rules.d
 # The kernel does not flush the file with the registrations.
-mount -o remount,sync /`)
+mount -o remount,sync /
+# udev opens a disk that a writer closed, and the disk would be in use for a moment.
+echo 'SUBSYSTEM=="block", OPTIONS:="nowatch"' > /run/udev/rules.d/99-nowatch.rules
+udevadm control --reload`)
 	put(t, "/etc/iscsi/initiatorname.iscsi", "InitiatorName="+initiator("default")+"\n")
 	put(t, "/etc/iscsi/iscsid.conf", "iscsid.startup = /sbin/iscsid\nnode.startup = manual\n")
 	for _, n := range nodes {
-		sh(t, fmt.Sprintf("iscsiadm -m iface -I %[1]s -o new; iscsiadm -m iface -I %[1]s -o update -n iface.initiatorname -v %[2]s", n, initiator(n)))
+		sh(t, fmt.Sprintf(`test -e /etc/iscsi/ifaces/%[1]s || iscsiadm -m iface -I %[1]s -o new
+iscsiadm -m iface -I %[1]s -o update -n iface.initiatorname -v %[2]s`, n, initiator(n)))
 	}
 }
 
@@ -107,10 +111,8 @@ func (l *target) start() {
 echo 0 > %[1]s/attrib/authentication
 echo 0 > %[1]s/attrib/generate_node_acls
 ln -s %[3]s %[1]s/lun/lun_1/unit`, portalDir, portal, backing(1)))
-	for _, n := range nodes {
-		if l.allowed[n] {
-			l.allow(n)
-		}
+	for n := range l.allowed {
+		l.allow(n)
 	}
 	l.enable(true)
 }
@@ -163,17 +165,15 @@ rmdir %[1]s %[3]s`, portalDir, portal, filepath.Dir(portalDir)))
 	}
 }
 
-// misplace puts another unit in the unit's place.
+// misplace puts another unit in the unit's place. The sessions go on.
 func (l *target) misplace(disk string) {
 	l.t.Helper()
 	l.unit(2, disk, otherSerial)
-	for _, n := range nodes {
-		l.unlist(n)
+	for n := range l.allowed {
+		sh(l.t, "rm "+acl(n)+"/lun_1/unit")
 	}
 	sh(l.t, fmt.Sprintf("rm -f %[1]s/lun/lun_1/unit; ln -s %[2]s %[1]s/lun/lun_1/unit", portalDir, backing(2)))
-	for _, n := range nodes {
-		if l.allowed[n] {
-			l.allow(n)
-		}
+	for n := range l.allowed {
+		l.allow(n)
 	}
 }

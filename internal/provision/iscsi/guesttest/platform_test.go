@@ -62,12 +62,12 @@ func TestAPathThatComesBackDisturbsNothing(t *testing.T) {
 	before, err := s.nodes["a"].Look(t.Context(), disk)
 	s.must(err)
 	s.target.enable(false)
-	s.awaitSessions("FAILED")
+	s.awaitSessions("FAILED", "blocked")
 	if v, err := s.nodes["a"].Look(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) || v != (shared.View{}) {
 		t.Errorf("while the path is away the disk is %+v, %v", v, err)
 	}
 	s.target.enable(true)
-	s.awaitSessions("LOGGED_IN")
+	s.awaitSessions("LOGGED_IN", "running")
 	if after, err := s.nodes["a"].Look(t.Context(), disk); err != nil || after != before {
 		t.Errorf("the disk is %+v, %v, and was %+v", after, err, before)
 	}

@@ -68,7 +68,7 @@ func newSAN(t testing.TB) *san {
 // clean ends all sessions and removes the target and all that was saved.
 func (s *san) clean() {
 	s.t.Helper()
-	sh(s.t, `iscsiadm -m node --logoutall=all >&2 || test $? = 21
+	sh(s.t, `iscsiadm -m session --logout >&2 || test $? = 21
 iscsiadm -m node -o delete || test $? = 21
 rm -f `+savedDir+`/*
 udevadm settle`)
@@ -122,14 +122,18 @@ func (s *san) settled() {
 	}
 }
 
-// relogin logs a node out and in again.
+// relogin logs a node out and in again. The records of the nodes replace each other, since they are
+// for one portal.
 func (s *san) relogin(node string) {
 	s.t.Helper()
-	number := strings.TrimPrefix(filepath.Base(s.session(node)), "session")
-	sh(s.t, fmt.Sprintf("iscsiadm -m session -r %s --logout; iscsiadm -m node -T %s -p %s -I %s --login", number, targetName, portal, node))
+	sh(s.t, fmt.Sprintf(`iscsiadm -m session -r %[1]s --logout
+r="-m node -T %[2]s -p %[3]s -I %[4]s"
+iscsiadm $r -o new
+iscsiadm $r -o update -n node.session.scan -v manual
+iscsiadm $r --login`, strings.TrimPrefix(filepath.Base(s.session(node)), "session"), targetName, portal, node))
 	host := filepath.Base(filepath.Dir(s.links(s.session(node) + "/device")))
 	put(s.t, "/sys/class/scsi_host/"+host+"/scan", "- - 1")
-	sh(s.t, "udevadm settle")
+	sh(s.t, fmt.Sprintf("for i in $(seq 600); do test -e %s/device/target*/*:1/block/* && break; sleep 0.1; done; udevadm settle", s.session(node)))
 }
 
 func (s *san) links(path string) string {
@@ -146,16 +150,19 @@ func (s *san) restart() {
 	s.t.Helper()
 	s.target.stop()
 	s.target.start()
-	s.awaitSessions("LOGGED_IN")
+	s.awaitSessions("LOGGED_IN", "running")
 }
 
-// awaitSessions waits until all sessions are in a state.
-func (s *san) awaitSessions(state string) {
+// awaitSessions waits until all sessions are in a state, and their disks in another.
+func (s *san) awaitSessions(session, disk string) {
 	s.t.Helper()
 	sh(s.t, fmt.Sprintf(`for s in /sys/class/iscsi_session/session*; do
-  for i in $(seq 600); do test "$(cat $s/state)" = %[1]s && break; sleep 0.1; done
-  test "$(cat $s/state)" = %[1]s
-done`, state))
+  for i in $(seq 600); do
+    test "$(cat $s/state) $(cat $s/device/target*/*:1/state)" = "%[1]s %[2]s" && break
+    sleep 0.1
+  done
+  test "$(cat $s/state) $(cat $s/device/target*/*:1/state)" = "%[1]s %[2]s"
+done`, session, disk))
 }
 
 // open lets another process have a node's disk open.
