@@ -146,7 +146,9 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }
 	shown := prometheus.NewRegistry()
-	shown.MustRegister(&metrics.Cluster{Objects: own, Away: beats.Away, Elected: m.Elected()})
+	if o.Driver.Pools { // they count nodes, too, and each node once
+		shown.MustRegister(&metrics.Cluster{Objects: own, Away: beats.Away, Elected: m.Elected()})
+	}
 	return p, errors.Join(m.Add(everywhere(feed)), p.addServers(o, shown))
 }
 

@@ -5,6 +5,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -46,10 +48,12 @@ func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 	var capabilities []*csi.ControllerServiceCapability
 	types := []csi.ControllerServiceCapability_RPC_Type{
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
-		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
 		csi.ControllerServiceCapability_RPC_GET_VOLUME,
 		csi.ControllerServiceCapability_RPC_LIST_VOLUMES,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+	}
+	if !c.driver.ByHand {
+		types = append(types, csi.ControllerServiceCapability_RPC_EXPAND_VOLUME)
 	}
 	if c.driver.Capacity {
 		types = append(types, csi.ControllerServiceCapability_RPC_GET_CAPACITY)
@@ -71,6 +75,9 @@ func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 
 // CreateVolume makes a volume and returns it with its topology.
 func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	if c.driver.ByHand {
+		return nil, c.byHand(r)
+	}
 	if r.GetVolumeContentSource() != nil && c.snapshots == nil {
 		return nil, invalid("creating a volume from a snapshot or another volume is not supported")
 	}
@@ -83,6 +90,22 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 		return nil, err
 	}
 	return &csi.CreateVolumeResponse{Volume: message(v)}, nil
+}
+
+// byHand refuses to make a volume where nothing does. A mistake in the StorageClass or in the claim is told
+// first.
+func (c *Controller) byHand(r *csi.CreateVolumeRequest) error {
+	if err := checkCreate(r); err != nil {
+		return err
+	}
+	use, err := parseCapabilities(c.driver, r.GetVolumeCapabilities())
+	if err != nil {
+		return err
+	}
+	if _, err := storageclass.ParseDisk(r.GetParameters(), use.mode == v1alpha1.Block); err != nil {
+		return err
+	}
+	return status.Errorf(codes.FailedPrecondition, "no disk is made for claims of %s: make the disk, its Volume and its PersistentVolume by hand, as docs/shared-disks.md says", c.driver.Name)
 }
 
 // DeleteVolume deletes a volume.
@@ -103,6 +126,9 @@ func (c *Controller) ControllerExpandVolume(ctx context.Context, r *csi.Controll
 	}
 	if r.GetCapacityRange() == nil {
 		return nil, invalid("capacity range is missing")
+	}
+	if c.driver.ByHand {
+		return nil, status.Errorf(codes.FailedPrecondition, "nothing changes the size of a volume of %s", c.driver.Name)
 	}
 	v, err := c.volumes.Expand(ctx, r.GetVolumeId(), parseSize(r.GetCapacityRange()))
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -91,5 +92,36 @@ func TestADriverRefusesWhatOnlyTheOtherOneDoes(t *testing.T) {
 		if err != nil || has != (capacity == nil) {
 			t.Errorf("capacity is announced: %v, %v", has, err)
 		}
+	}
+}
+
+func TestVolumesThatAreMadeByHandAreNeitherMadeNorGrown(t *testing.T) {
+	conn := face(t, driver.Disk())
+	controller := csi.NewControllerClient(conn)
+	asks := func(parameters map[string]string) error {
+		_, err := controller.CreateVolume(t.Context(), create(func(r *csi.CreateVolumeRequest) { r.Parameters = parameters }))
+		return err
+	}
+	_, grown := controller.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: id, CapacityRange: &csi.CapacityRange{RequiredBytes: 1}})
+	_, deleted := controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id})
+	for name, call := range map[string]struct {
+		err  error
+		code codes.Code
+		says string
+	}{
+		"a claim":                      {asks(map[string]string{"poolClass": "san", "maxShares": "2"}), codes.FailedPrecondition, "docs/shared-disks.md"},
+		"a claim of a malformed class": {asks(map[string]string{"poolClass": "san", "maxShares": "many"}), codes.InvalidArgument, "maxShares"},
+		"a larger size":                {grown, codes.FailedPrecondition, "the size"},
+		"a deletion":                   {deleted, codes.OK, ""},
+	} {
+		if status.Code(call.err) != call.code || call.says != "" && !strings.Contains(call.err.Error(), call.says) {
+			t.Errorf("%s: %v", name, call.err)
+		}
+	}
+	announced, err := controller.ControllerGetCapabilities(t.Context(), &csi.ControllerGetCapabilitiesRequest{})
+	if err != nil || slices.ContainsFunc(announced.GetCapabilities(), func(c *csi.ControllerServiceCapability) bool {
+		return c.GetRpc().GetType() == csi.ControllerServiceCapability_RPC_EXPAND_VOLUME
+	}) {
+		t.Errorf("it announces %v, %v", announced, err)
 	}
 }

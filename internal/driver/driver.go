@@ -29,6 +29,9 @@ type Driver struct {
 	// Pools says whether its volumes come from the pools of nodes. The controllers of that one driver look
 	// after pools, the reports of nodes, and what becomes of claims whose volume is lost.
 	Pools bool
+	// ByHand says that nothing makes its volumes or changes their size: a person makes the disk, its Volume and
+	// its PersistentVolume.
+	ByHand bool
 	// Controllers is the name by which the driver's controllers elect a leader and manage fields.
 	Controllers string
 }
@@ -52,6 +55,7 @@ func Disk() Driver {
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod},
 		Why:         "of the nodes that the disk is attached to, one at a time may use it (use ReadWriteOnce or ReadWriteOncePod)",
 		Kind:        ownership.Attachments,
+		ByHand:      true,
 		Controllers: "berth-disk-controller",
 	}
 }

@@ -77,10 +77,13 @@ type Parameters struct {
 
 // Parse reads parameters as they stand in a StorageClass or in a CreateVolume
 // request. Its errors name the key and wrap ErrInvalid.
-func Parse(parameters map[string]string) (Parameters, error) {
+func Parse(parameters map[string]string) (Parameters, error) { return parse(parameters, settable) }
+
+// parse names those that people may set where it refuses an unknown one.
+func parse(parameters map[string]string, settable []string) (Parameters, error) {
 	var p Parameters
 	for _, key := range slices.Sorted(maps.Keys(parameters)) {
-		if err := p.set(key, parameters[key]); err != nil {
+		if err := p.set(key, parameters[key], settable); err != nil {
 			return Parameters{}, err
 		}
 	}
@@ -93,7 +96,7 @@ func Parse(parameters map[string]string) (Parameters, error) {
 	return p, nil
 }
 
-func (p *Parameters) set(key, value string) (err error) {
+func (p *Parameters) set(key, value string, settable []string) (err error) {
 	switch key {
 	case PoolClassKey:
 		p.PoolClass, err = objectName(key, value)
@@ -108,7 +111,7 @@ func (p *Parameters) set(key, value string) (err error) {
 	case volumeNameKey:
 		_, err = objectName(key, value)
 	default:
-		err = Invalid("unknown parameter %q (known: %s)%s", key, strings.Join(settable, ", "), suggestion(key))
+		err = Invalid("unknown parameter %q (known: %s)%s", key, strings.Join(settable, ", "), suggestion(key, settable))
 	}
 	return err
 }
@@ -134,7 +137,7 @@ func objectName(key, value string) (string, error) {
 
 // suggestion helps with the keys that people carry over from other drivers or
 // write in another case.
-func suggestion(key string) string {
+func suggestion(key string, settable []string) string {
 	for _, known := range settable {
 		short := known[strings.LastIndex(known, "/")+1:]
 		if strings.EqualFold(key, known) || strings.EqualFold(key[strings.LastIndex(key, "/")+1:], short) {

@@ -147,6 +147,16 @@ func TestAMirrorHasEveryImage(t *testing.T) {
 	}
 }
 
+func TestTheControllersOfSharedDisksAreThereOnlyIfAskedFor(t *testing.T) {
+	if _, there := objects(t, cases["default"], "Deployment")["berth-disk-controller"]; there {
+		t.Error("they are there by default")
+	}
+	d := objects(t, cases["everything"], "Deployment")["other-disk-controller"]
+	if d.Spec.Replicas != 3 || len(d.Spec.Template.Spec.all()) != 1 {
+		t.Errorf("there are %d, of %d containers", d.Spec.Replicas, len(d.Spec.Template.Spec.all()))
+	}
+}
+
 // A guard whose update followed the agent's would leave the node without one, or end its writers.
 func TestAGuardIsThereOnlyIfAskedForAndIsNotReplacedWithTheAgent(t *testing.T) {
 	if all := objects(t, cases["default"], "DaemonSet"); len(all) != 1 {
@@ -167,8 +177,8 @@ func TestAGuardIsThereOnlyIfAskedForAndIsNotReplacedWithTheAgent(t *testing.T) {
 func TestBudgetsAndPoliciesSelectPodsThatExist(t *testing.T) {
 	deployed := objects(t, cases["everything"], "Deployment", "DaemonSet")
 	budgets := objects(t, cases["everything"], "PodDisruptionBudget")
-	if len(budgets) != 2 {
-		t.Errorf("there are budgets for %v, want the controller's and the scheduler's", slices.Sorted(maps.Keys(budgets)))
+	if len(budgets) != 3 {
+		t.Errorf("there are budgets for %v, want those of both controllers and the scheduler's", slices.Sorted(maps.Keys(budgets)))
 	}
 	for name, b := range budgets {
 		d, ok := deployed[name]

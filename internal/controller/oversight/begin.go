@@ -20,7 +20,7 @@ import (
 // them mend this one, and the disk itself refuses who comes without its key.
 //
 // The first record of copies follows from the copies that were made; nothing makes any yet.
-func (r *Reconciler) begin(ctx context.Context, name string) (begun bool, err error) {
+func begin(ctx context.Context, r *Reconciler, name string) (begun bool, err error) {
 	v := &v1alpha1.Volume{}
 	if err := r.read(ctx, types.NamespacedName{Name: name}, v); err != nil {
 		return false, client.IgnoreNotFound(err)

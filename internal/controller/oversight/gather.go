@@ -254,7 +254,7 @@ func (r *Reconciler) survey(ctx context.Context, q *question, s suspect) error {
 		}
 	}
 	f.SuspectFor = seen.lost[f.Record.Primary.Node]
-	f.Nodes = r.machines(q, storage.Items, seen)
+	f.Nodes = machines(r.Places, q, storage.Items, seen)
 	for node := range seen.lost {
 		q.away[node] = true
 	}
@@ -262,14 +262,14 @@ func (r *Reconciler) survey(ctx context.Context, q *question, s suspect) error {
 }
 
 // machines are the storage nodes, in the order in which the rules shall try them as places.
-func (r *Reconciler) machines(q *question, storage []v1alpha1.StorageNode, seen view) (nodes []ownership.Machine) {
+func machines(known Places, q *question, storage []v1alpha1.StorageNode, seen view) (nodes []ownership.Machine) {
 	var names []string
 	for i := range storage {
 		names = append(names, storage[i].Name)
 	}
 	var places map[string]Place
-	if r.Places != nil {
-		places = r.Places.Places(q.volume, names)
+	if known != nil {
+		places = known.Places(q.volume, names)
 	}
 	for _, name := range names {
 		p := places[name]

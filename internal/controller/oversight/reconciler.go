@@ -114,7 +114,7 @@ func (r *Reconciler) step(ctx context.Context, name string) (acted bool, again t
 	var one *record.OneCopyError
 	switch {
 	case errors.As(err, &absent):
-		acted, err = r.begin(ctx, name)
+		acted, err = begin(ctx, r, name)
 		return acted, 0, err
 	case errors.As(err, &one):
 		return false, 0, nil // nothing is there to decide
@@ -131,7 +131,7 @@ func (r *Reconciler) step(ctx context.Context, name string) (acted bool, again t
 	case ownership.Nothing, ownership.Wait:
 		again, err = next(q, &a), r.show(ctx, q, &a)
 		if a.Reason == ownership.NoFreeSlot {
-			r.alert(ctx, a.Node)
+			alert(ctx, r, a.Node)
 		}
 	default:
 		err = fmt.Errorf("the rules ask a controller to %v, which only a node can", a.Verb)
@@ -225,7 +225,7 @@ func waitsFor(q *question) time.Duration {
 
 // alert has the volumes looked at that have an attachment on a node where a pod waits for a slot: one of
 // their standbys may be the one that makes way.
-func (r *Reconciler) alert(ctx context.Context, node string) {
+func alert(ctx context.Context, r *Reconciler, node string) {
 	if r.also == nil {
 		return
 	}
