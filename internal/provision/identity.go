@@ -36,6 +36,12 @@ func PartitionIdentity(sequence, disk string, start, length int64) Identity {
 	return Identity(fmt.Sprintf("part:%d+%d of disk %s %s", start, length, sequence, disk))
 }
 
+// DiskIdentity is the identity of a whole disk: its sequence number, which no other disk has until the
+// machine restarts, and what it says of itself. A loop device says that it is one.
+func DiskIdentity(sequence, disk string) Identity {
+	return Identity(fmt.Sprintf("disk:%s %s", sequence, disk))
+}
+
 // Mkfs makes a filesystem on the device of a volume, over whatever it holds, with options of
 // mkfs or none. It proves first that the device is the volume's. It must not be killed while
 // it runs. A provisioner calls it once the record says that the device is blank.

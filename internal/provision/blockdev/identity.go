@@ -46,6 +46,10 @@ func Leads(path string, is provision.Identity) error {
 	return compare(path, got, err, is)
 }
 
+// IdentityOf returns the identity of the device of a number, as far as the kernel says it without
+// opening the device; empty if it does not.
+func IdentityOf(number uint64) (provision.Identity, error) { return identify(deviceDir, number) }
+
 // Find returns the number of the device of an identity: where a path leads, or wherever else the
 // kernel has it; ErrNotFound if it has none. It opens nothing, as Leads does not.
 func Find(path string, is provision.Identity) (uint64, error) {
@@ -106,9 +110,21 @@ func identify(dir string, number uint64) (provision.Identity, error) {
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "partition")); err != nil {
-		return "", nil //nolint:nilerr // neither
+		return disk(dir), nil
 	}
 	return partition(dir)
+}
+
+// disk is the identity of a whole disk, empty for one that says nothing of itself, such as a zvol.
+func disk(dir string) provision.Identity {
+	says := DiskIdentity(dir)
+	if _, err := os.Stat(filepath.Join(dir, "loop")); err == nil {
+		says = "loop"
+	}
+	if says == "" {
+		return ""
+	}
+	return provision.DiskIdentity(DiskSequence(dir), says)
 }
 
 // Sector is what the kernel counts disks and partitions in, whatever they do.
