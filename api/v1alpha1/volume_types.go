@@ -17,6 +17,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=bvol,categories={berth,storage}
+// +kubebuilder:selectablefield:JSONPath=`.spec.driver`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.replicas[0].state`
 // +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.spec.capacity`
 // +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.poolClass`

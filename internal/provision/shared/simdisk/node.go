@@ -3,6 +3,7 @@ package simdisk
 import (
 	"context"
 	"fmt"
+	"path"
 	"sync"
 
 	"berth.dev/berth/internal/lineage"
@@ -84,7 +85,7 @@ func (n *Node) device(s *state, d shared.Disk) (provision.Content, error) {
 	case s.Sessions[n.name].Link != ownership.Attached:
 		return provision.Content{}, nil
 	case n.t.devices == nil:
-		return provision.Content{Source: "/dev/simdisk/" + d.Handle, Identity: d.Identity}, nil
+		return provision.Content{Source: "/dev/simdisk/" + path.Base(d.Handle), Identity: d.Identity}, nil
 	}
 	at, err := n.t.devices.find(n.name)
 	if err == nil && at == "" {
