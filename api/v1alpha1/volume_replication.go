@@ -66,4 +66,28 @@ type Attachments struct {
 	// persistent says that the target keeps reservations through its own loss of power.
 	// +optional
 	Persistent bool `json:"persistent,omitempty"`
+	// disk that the volume is. Once it is set it never changes. No node uses a volume whose disk is
+	// not known.
+	// +optional
+	Disk *SharedDisk `json:"disk,omitempty"`
+}
+
+// SharedDisk names a disk that several nodes can reach.
+//
+// +structType=atomic
+type SharedDisk struct {
+	// handle is the name by which a provisioner finds the disk. Its scheme names the provisioner:
+	// iscsi://PORTAL[,PORTAL]/IQN/LUN, or sim:///NAME for a simulated disk.
+	// +required
+	// +kubebuilder:validation:MinLength=5
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9]{0,15}://[!-~]+$`
+	Handle string `json:"handle"`
+	// identity is what the disk must say of itself: its World Wide Name or its serial number. A node
+	// does not use a disk at the handle that says something else.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[!-~]( ?[!-~])*$`
+	Identity string `json:"identity"`
 }

@@ -17,6 +17,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=bvol,categories={berth,storage}
+// +kubebuilder:selectablefield:JSONPath=`.spec.driver`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.replicas[0].state`
 // +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.spec.capacity`
 // +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.poolClass`
@@ -54,6 +55,7 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass && self.sharing == oldSelf.sharing && self.placement == oldSelf.placement",message="volumeMode, poolClass, sharing and placement are immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.driver) == has(oldSelf.driver) && (!has(self.driver) || self.driver == oldSelf.driver)",message="driver is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.replication.kind) == has(oldSelf.replication.kind) && (!has(self.replication.kind) || self.replication.kind == oldSelf.replication.kind)",message="replication.kind is immutable"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.replication.?attachments.disk.hasValue() || self.replication.?attachments.disk == oldSelf.replication.?attachments.disk",message="replication.attachments.disk is immutable once it is set"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.mkfsOptions) == has(oldSelf.mkfsOptions) && (!has(self.mkfsOptions) || self.mkfsOptions == oldSelf.mkfsOptions)",message="mkfsOptions is immutable"
 // +kubebuilder:validation:XValidation:rule="!has(self.mkfsOptions) || self.volumeMode == 'Filesystem' && (!has(self.fsType) || !(self.fsType in ['zfs', 'btrfs'])) && !has(self.source)",message="mkfsOptions is for a filesystem that mkfs makes: not for volumeMode Block, not for fsType zfs or btrfs, and not for a copy"

@@ -23,16 +23,15 @@ import (
 	"berth.dev/berth/internal/publish/staging"
 )
 
-// served is the driver that the agent serves.
-var served = driver.Local()
-
 // embedded as the value of --poold runs it in the agent's own process.
 const embedded = "embedded"
 
 type agentFlags struct {
 	doorFlags
 	node, kubeletDir, poold string
-	guardSocket             string
+	driver, guardSocket     string
+	serves                  driver.Driver // as driver names it
+	simulatedDisks          string
 	udev                    bool
 	orphanRetention         time.Duration
 	peers                   peerFlags
@@ -41,23 +40,27 @@ type agentFlags struct {
 // minOrphanRetention gives people the time to see an orphan before it is deleted.
 const minOrphanRetention = 24 * time.Hour
 
-func newAgentCommand() *cobra.Command {
-	var f agentFlags
+func newAgentCommand() *cobra.Command { return agentCommand(&agentFlags{}) }
+
+func agentCommand(f *agentFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Run the agent of a node",
-		Long:  "Run the agent of a node: CSI's node service, the node's replicas, and the report of its pools.",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
+		Long: "Run the agent of a node: CSI's node service, the node's replicas, and the report of its pools. " +
+			"With --driver=disk it serves shared disks instead, and has no pools.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"), "name of the Node that this process runs on; by default $NODE_NAME")
 	f.add(flags, ":9808")
 	flags.StringVar(&f.kubeletDir, "kubelet-dir", defaultKubeletDir, "the kubelet's directory")
 	flags.StringVar(&f.poold, "poold", embedded, "the pool daemon: embedded, or unix:///path of its socket")
-	flags.StringVar(&f.csiSocket, "csi-socket", "", "unix socket on which the kubelet connects; by default plugins/"+served.Name+"/csi.sock in the kubelet's directory")
+	flags.StringVar(&f.csiSocket, "csi-socket", "", "unix socket on which the kubelet connects; by default plugins/DRIVER/csi.sock in the kubelet's directory")
 	flags.DurationVar(&f.orphanRetention, "orphan-retention", 0, "delete data that has no object after this long, at least 24h; 0 keeps it for ever")
-	flags.StringVar(&f.guardSocket, "guard-socket", "", "unix socket of the node's guard; empty where none runs")
+	flags.StringVar(&f.guardSocket, "guard-socket", "", "unix socket of the node's guard; empty where none runs. Of a node's agents one has it: that of --driver=disk where there is one")
+	flags.StringVar(&f.driver, "driver", "local", "driver to serve: local, or disk for shared disks, which needs --guard-socket")
+	flags.StringVar(&f.simulatedDisks, "simulated-disks", "", "for tests and demonstrations only: directory of simulated shared disks. They do not refuse the writes of a node that lost its reservation")
 	f.peers.add(flags)
 	addUdevFlag(cmd, &f.udev)
 	return cmd
@@ -77,8 +80,19 @@ func (f *agentFlags) complete() error {
 	if f.orphanRetention != 0 && f.orphanRetention < minOrphanRetention {
 		return fmt.Errorf("--orphan-retention %s is neither 0 nor at least %s", f.orphanRetention, minOrphanRetention)
 	}
-	if f.csiSocket == "" {
-		f.csiSocket = filepath.Join(f.kubeletDir, "plugins", served.Name, "csi.sock")
+	d, err := driver.Named(f.driver)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--driver: %w", err)
+	case d.Epochs() && f.guardSocket == "":
+		return fmt.Errorf("--driver %s needs --guard-socket: without the guard of its node no volume can be taken (chart value guard.enabled)", f.driver)
+	case f.simulatedDisks != "" && !d.Epochs():
+		return errors.New("--simulated-disks is for --driver disk")
+	case f.simulatedDisks != "" && !filepath.IsAbs(f.simulatedDisks):
+		return fmt.Errorf("--simulated-disks %q is not an absolute path", f.simulatedDisks)
+	}
+	if f.serves = d; f.csiSocket == "" {
+		f.csiSocket = filepath.Join(f.kubeletDir, "plugins", d.Name, "csi.sock")
 	}
 	return f.peers.complete()
 }
@@ -96,30 +110,34 @@ func (f *agentFlags) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 
-	if f.guardSocket != "" {
-		// No volume of this driver has epochs: each has one copy, on one node.
-		go word.Client{Socket: f.guardSocket}.Vouch(ctx, clock.RealClock{}, ctrl.Log.WithName("guard"))
-	}
 	asks, err := f.peers.openAgent(ctx, d.cluster, f.node, f.namespace)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, asks.close()) }()
+	if f.serves.Epochs() {
+		return f.runDisk(ctx, d, asks)
+	}
+	if f.guardSocket != "" {
+		// No volume of this driver has epochs: each has one copy, on one node.
+		go word.Client{Socket: f.guardSocket}.Vouch(ctx, clock.RealClock{}, ctrl.Log.WithName("guard"))
+	}
 	return f.withDisks(ctx, func(ctx context.Context, n poold.Node, registry *prometheus.Registry) error {
-		own := agent.New(agent.Options{
-			Driver: served, Node: f.node, Namespace: f.namespace, KubeletDir: f.kubeletDir,
-			Disks: n, Mounts: staging.KernelMounts,
-			Config: d.cluster, CSI: d.csi, HTTP: d.http, Registry: registry,
-			RegistrationSocket: filepath.Join(f.kubeletDir, "plugins_registry", served.Name+"-reg.sock"),
-			OrphanRetention:    f.orphanRetention,
-			Version:            version, Log: ctrl.Log, Clock: clock.RealClock{},
-		})
-		// Volumes of this driver have no epochs, so there are no copies that others may ask about.
-		work, ctx := errgroup.WithContext(ctx)
-		work.Go(func() error { return asks.run(ctx) })
-		work.Go(func() error { return own.Run(ctx) })
-		return work.Wait()
+		o := f.options(d, registry)
+		o.Disks, o.OrphanRetention = n, f.orphanRetention
+		return asks.beside(ctx, agent.New(o).Run)
 	})
+}
+
+// options are those of the agents of all drivers.
+func (f *agentFlags) options(d *doors, registry *prometheus.Registry) agent.Options {
+	return agent.Options{
+		Driver: f.serves, Node: f.node, Namespace: f.namespace, KubeletDir: f.kubeletDir,
+		Mounts: staging.KernelMounts,
+		Config: d.cluster, CSI: d.csi, HTTP: d.http, Registry: registry,
+		RegistrationSocket: filepath.Join(f.kubeletDir, "plugins_registry", f.serves.Name+"-reg.sock"),
+		Version:            version, Log: ctrl.Log, Clock: clock.RealClock{},
+	}
 }
 
 // withDisks runs use on the node's disks, in this process or behind

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -160,6 +161,14 @@ func (a *agentPeers) run(ctx context.Context) error {
 	}
 	go a.announce(ctx, ctrl.Log.WithName("peers"))
 	return a.peers.run(ctx)
+}
+
+// beside runs an agent, and answers until the agent ends.
+func (a *agentPeers) beside(ctx context.Context, agent func(context.Context) error) error {
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return a.run(ctx) })
+	work.Go(func() error { return agent(ctx) })
+	return work.Wait()
 }
 
 func (a *agentPeers) close() error {

@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	csimetrics "github.com/kubernetes-csi/csi-lib-utils/metrics"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -17,13 +15,11 @@ import (
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/owner"
 	"berth.dev/berth/internal/agent/pools"
-	"berth.dev/berth/internal/agent/register"
-	"berth.dev/berth/internal/csi"
 	"berth.dev/berth/internal/driver"
-	"berth.dev/berth/internal/keyed"
+	"berth.dev/berth/internal/health"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/publish/health"
+	volumehealth "berth.dev/berth/internal/publish/health"
 	"berth.dev/berth/internal/publish/inline"
 	"berth.dev/berth/internal/publish/kubeletdir"
 	"berth.dev/berth/internal/publish/staging"
@@ -35,7 +31,7 @@ func inlineMarks(o Options) inline.MarkDir {
 	return inline.MarkDir(filepath.Join(o.KubeletDir, "plugins", o.Driver.Name, "inline"))
 }
 
-// Options of the process.
+// Options of the process. Those about pools are for agents of drivers that have them.
 type Options struct {
 	// Driver that the agent serves.
 	Driver driver.Driver
@@ -60,21 +56,20 @@ type Options struct {
 	Registry *prometheus.Registry
 	// OrphanRetention is how long data without an object is kept; 0 is for ever.
 	OrphanRetention time.Duration
+	// Peers are asked what they know of volumes with epochs; nil if this agent can ask none.
+	Peers owner.Peers
 	// Version that CSI announces.
 	Version string
 	Log     logr.Logger
 	Clock   clock.WithTicker
 }
 
-// Agent is the process, set up and not started yet.
+// Agent is the process of a driver whose volumes are in pools, set up and not started yet.
 type Agent struct {
-	options  Options
+	*front
 	disks    poold.Node
-	locks    *keyed.Locks[string]
 	observer *pools.Observer
 	orphans  *orphans.Set // volumes
-	wishes   *wishes
-	register *register.Server
 	offers   *offers
 	inline   *inline.Service
 
@@ -85,13 +80,9 @@ type Agent struct {
 func New(o Options) *Agent {
 	disks := metrics.NewOperations(o.Registry, o.Clock).Node(o.Disks)
 	a := &Agent{
-		options: o, disks: disks,
-		locks: &keyed.Locks[string]{}, orphans: &orphans.Set{Now: o.Clock.Now}, orphanSnapshots: &orphans.Set{Now: o.Clock.Now}, wishes: &wishes{},
+		front: newFront(o), disks: disks,
+		orphans: &orphans.Set{Now: o.Clock.Now}, orphanSnapshots: &orphans.Set{Now: o.Clock.Now},
 		observer: pools.NewObserver(disks, o.Clock, o.Log.WithName("pools")),
-		register: &register.Server{
-			Driver: o.Driver.Name, Endpoint: o.CSI.Addr().String(),
-			Socket: o.RegistrationSocket, Clock: o.Clock, Log: o.Log.WithName("register"),
-		},
 	}
 	a.offers = &offers{node: o.Node, observer: a.observer}
 	a.inline = inline.New(inline.Config{
@@ -107,34 +98,15 @@ func New(o Options) *Agent {
 
 // Run serves until ctx ends or the local half fails.
 func (a *Agent) Run(ctx context.Context) error {
-	o := a.options
-	counters := csimetrics.NewCSIMetricsManagerForPlugin(o.Driver.Name).WithAdditionalRegistry(o.Registry)
-	face := &csi.Server{
-		Services: []csi.Service{
-			&csi.Identity{Driver: o.Driver, Version: o.Version, Ready: a.observer.Known},
-			csi.NewNode(o.Driver, o.Node, a.staging(), a.inline).Tells(a.health()),
-		},
-		Log: o.Log.WithName("csi"), Metrics: counters,
-	}
-	pinger, err := csi.NewPinger(o.CSI.Addr().String())
-	if err != nil {
-		return err
-	}
-	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return face.Serve(ctx, o.CSI) })
-	work.Go(func() error { return a.serveHTTP(ctx, pinger, counters) })
-	work.Go(func() error { return a.observer.Start(ctx) })
-	work.Go(func() error { return a.registered(ctx) })
-	work.Go(func() error { return a.joinCluster(ctx) })
-	if err := work.Wait(); err != nil {
-		_ = pinger.Close() // the process ends with the error that matters
-		return err
-	}
-	return pinger.Close()
+	return a.serve(ctx, parts{
+		known: a.observer.Known, volumes: a.staging(), inline: a.inline, health: a.health(),
+		ready:      health.Checks{"pools": health.Of(func() error { return a.observer.Latest().Err })},
+		registered: a.awaitReport, cluster: a.runCluster,
+		others: []func(ctx context.Context) error{a.observer.Start},
+	})
 }
 
-// owner of the volumes. No driver that an agent serves today has volumes with epochs; one that needs
-// them is refused.
+// owner of the volumes. Those of this agent's driver have one copy; a volume that needs epochs is refused.
 func (a *Agent) owner() staging.Owner {
 	return owner.ByKind{Wishes: a.wishes, Default: a.options.Driver.Kind, OneCopy: staging.OneCopy{Locks: a.locks}}
 }
@@ -148,27 +120,15 @@ func (a *Agent) staging() *staging.Service {
 }
 
 // health tells what is wrong with volumes.
-func (a *Agent) health() *health.Service {
-	return &health.Service{
+func (a *Agent) health() *volumehealth.Service {
+	return &volumehealth.Service{
 		Node: a.options.Node, Dir: kubeletdir.New(a.options.KubeletDir), Disks: a.disks, Pools: a.observer, Wishes: a.wishes, Mounts: a.options.Mounts,
 	}
 }
 
-// registered offers the driver to the kubelet once the pools are known. After firstReport it
-// offers the driver in any case. Calls for volumes in pools that do not answer then fail and
-// say why; all other calls are served.
-func (a *Agent) registered(ctx context.Context) error {
-	if a.options.RegistrationSocket == "" {
-		return nil
-	}
-	a.awaitReport(ctx)
-	if ctx.Err() == nil {
-		return a.register.Start(ctx)
-	}
-	return nil
-}
-
-// awaitReport waits for the first report of the pools, for a while.
+// awaitReport waits for the first report of the pools, for a while. Then the driver is offered to the
+// kubelet in any case: calls for volumes in pools that do not answer fail and say why, and all other
+// calls are served.
 func (a *Agent) awaitReport(ctx context.Context) {
 	first := a.options.Clock.NewTimer(firstReport)
 	defer first.Stop()
@@ -176,15 +136,5 @@ func (a *Agent) awaitReport(ctx context.Context) {
 	case <-ctx.Done():
 	case <-a.observer.Reported():
 	case <-first.C():
-	}
-}
-
-// pause waits, or returns early when ctx ends.
-func (a *Agent) pause(ctx context.Context, d time.Duration) {
-	timer := a.options.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C():
 	}
 }

@@ -29,31 +29,22 @@ import (
 )
 
 const (
-	// rejoin is how soon the cluster half is set up again after it failed.
-	rejoin = 2 * time.Second
 	// firstReport is how long publishing and registration wait for the pools, so that a
 	// restart does not show as an outage.
 	firstReport = 30 * time.Second
 )
 
-// joinCluster keeps the cluster half running until ctx ends.
-func (a *Agent) joinCluster(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if err := a.runCluster(ctx); err != nil && ctx.Err() == nil {
-			a.options.Log.Error(err, "working with the API server failed, trying again; volumes on this node stay usable")
-			a.pause(ctx, rejoin)
-		}
-	}
-	return nil
-}
-
 // runCluster sets the cluster half up and runs it until it fails or ctx ends.
 func (a *Agent) runCluster(ctx context.Context) error {
-	m, err := a.newManager()
+	o := a.options
+	watched, err := cacheOptions(o.Driver, o.Node, o.Namespace)
+	if err != nil {
+		return err
+	}
+	m, err := a.newManager(watched)
 	if err != nil {
 		return fmt.Errorf("setting up the API client: %w", err)
 	}
-	o := a.options
 	manager := entries.FieldManager(o.Node)
 	volumes, err := m.GetCache().GetInformer(ctx, &v1alpha1.Volume{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -131,20 +122,23 @@ func (a *Agent) publish(ctx context.Context, p *report.Publisher) error {
 	return p.Start(ctx)
 }
 
-func (a *Agent) newManager() (ctrl.Manager, error) {
+// api returns the kinds that agents know, and the way to the API server.
+func (f *front) api() (*runtime.Scheme, *rest.Config, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-	watched, err := cacheOptions(a.options.Driver, a.options.Node, a.options.Namespace)
+	api := rest.CopyConfig(f.options.Config)
+	api.QPS = -1 // the API server has priority and fairness
+	return scheme, api, errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+}
+
+// newManager returns a manager that caches what is watched.
+func (f *front) newManager(watched cache.Options) (ctrl.Manager, error) {
+	scheme, api, err := f.api()
 	if err != nil {
 		return nil, err
 	}
-	api := rest.CopyConfig(a.options.Config)
-	api.QPS = -1 // the API server has priority and fairness
 	return ctrl.NewManager(api, ctrl.Options{
 		Scheme:  scheme,
-		Logger:  a.options.Log,
+		Logger:  f.options.Log,
 		Cache:   watched,
 		Metrics: server.Options{BindAddress: "0"}, // serveHTTP serves them
 		Controller: config.Controller{

@@ -41,7 +41,8 @@ func PartitionIdentity(sequence, disk string, start, length int64) Identity {
 // it runs. A provisioner calls it once the record says that the device is blank.
 type Mkfs func(ctx context.Context, v Volume, filesystem, options string) error
 
-// WholeIdentity is the identity of a whole disk, by the same names as those in a PartitionIdentity.
+// WholeIdentity is the identity of a whole disk: its sequence number, which no other disk has until the
+// machine restarts, and what it says of itself. A loop device says that it is one.
 func WholeIdentity(sequence, disk string) Identity {
 	return Identity(fmt.Sprintf("disk:%s %s", sequence, disk))
 }

@@ -53,6 +53,12 @@ func Read(name string, v *v1alpha1.Volume, err error) (*ownership.Volume, error)
 	return From(v)
 }
 
+// IsAbsent says whether an error of Read says that there is no record.
+func IsAbsent(err error) bool {
+	var none *AbsentError
+	return errors.As(err, &none)
+}
+
 // absent tells whether the API server itself said that it has no such object. It also answers 404
 // while it does not know the kind, because its definition is missing or not yet served; the client
 // marks that answer as an unexpected one.
@@ -62,8 +68,7 @@ func absent(err error) bool {
 
 // Tell puts the outcome of a read into the facts of a node.
 func Tell(f *ownership.NodeFacts, v *ownership.Volume, err error) {
-	var none *AbsentError
-	f.Record, f.Absent = nil, errors.As(err, &none)
+	f.Record, f.Absent = nil, IsAbsent(err)
 	if err == nil {
 		f.Record = v
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,8 @@ func object(v *ownership.Volume) *v1alpha1.Volume {
 		Failover: &v1alpha1.Failover{Automatic: v.Failover.Automatic, MaxDataLoss: &metav1.Duration{Duration: v.Failover.MaxDataLoss}}}
 	if v.Kind.Traits().Attaches {
 		o.Spec.Replication.Kind = v1alpha1.ReplicationAttachments
-		o.Spec.Replication.Attachments = &v1alpha1.Attachments{MaxShares: int32(v.Sharing.MaxShares), Yields: v.Sharing.Yields, Persistent: v.Sharing.Persistent}
+		o.Spec.Replication.Attachments = &v1alpha1.Attachments{MaxShares: int32(v.Sharing.MaxShares), Yields: v.Sharing.Yields, Persistent: v.Sharing.Persistent,
+			Disk: &v1alpha1.SharedDisk{Handle: "sim:///a", Identity: "a"}}
 	}
 	if v.Deleting {
 		o.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
@@ -114,6 +116,9 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 		written, err := record.Into(object(want), want)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !equality.Semantic.DeepEqual(written.Spec, object(want).Spec) {
+			t.Fatalf("the spec has become %+v", written.Spec)
 		}
 		got, err := record.Read("vol-a", throughTheAPI(t, written), nil)
 		if err != nil {

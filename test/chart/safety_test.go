@@ -99,7 +99,7 @@ func TestEveryPodFiltersSystemCallsAndWritesNothingToItsImage(t *testing.T) {
 }
 
 func TestOnlyWhatTouchesDisksAndThePodsOfOthersIsPrivileged(t *testing.T) {
-	for name, want := range map[string][]string{"default": {"agent"}, "everything": {"guard", "poold"}} {
+	for name, want := range map[string][]string{"default": {"agent"}, "everything": {"agent", "guard", "poold"}} {
 		var got []string
 		for _, o := range objects(t, cases[name], "Deployment", "DaemonSet") {
 			for _, c := range o.Spec.Template.Spec.all() {
@@ -209,5 +209,29 @@ func TestNodesAndControllersKnowEachOtherOnlyWhereGuardsRun(t *testing.T) {
 				t.Errorf("%s: whether %q is there: %t", name, part, got)
 			}
 		}
+	}
+}
+
+// The guard takes the word of an agent that every epoch is closed. Only that of shared disks knows.
+func TestOneAgentOfANodeSpeaksToTheGuard(t *testing.T) {
+	for name, want := range map[string]string{"other": "other-disk-agent", "guarded": "other-agent"} {
+		further := []string{}
+		if name == "guarded" {
+			further = []string{"--set", "disk.enabled=false"}
+		}
+		var got []string
+		for _, text := range render(t, cases["everything"], further...) {
+			if strings.Contains(text, "--guard-socket=") {
+				_, after, _ := strings.Cut(text, "\n  name: ")
+				agent, _, _ := strings.Cut(after, "\n")
+				got = append(got, agent)
+			}
+		}
+		if !slices.Equal(got, []string{want}) {
+			t.Errorf("%q speak to the guard, want %s", got, want)
+		}
+	}
+	if _, err := helm(t, "--set", "imageRegistry=localhost", "--set", "disk.enabled=true"); err == nil || !strings.Contains(err.Error(), "needs guard.enabled") {
+		t.Errorf("shared disks without guards: %v", err)
 	}
 }

@@ -78,6 +78,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ReplicationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ReservationKey"):
 		return &apiv1alpha1.ReservationKeyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SharedDisk"):
+		return &apiv1alpha1.SharedDiskApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Snapshot"):
 		return &apiv1alpha1.SnapshotApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotReplica"):

@@ -105,19 +105,16 @@ func (e *NotNowError) Error() string {
 	return fmt.Sprintf("volume %s: %s", e.Volume, e.Why.Message())
 }
 
-// Unwrap gives the error its class.
-func (e *NotNowError) Unwrap() []error {
-	class := provision.ErrUnavailable
+// Unwrap gives the error its class. That of the cause does not count: it may be final, and asking for the
+// volume again is not.
+func (e *NotNowError) Unwrap() error {
 	switch {
 	case e.Refused && e.Why.Reason == ownership.VolumeUnknown:
-		class = provision.ErrNotFound
+		return provision.ErrNotFound
 	case e.Refused:
-		class = provision.ErrConflict
+		return provision.ErrConflict
 	}
-	if e.Cause == nil {
-		return []error{class}
-	}
-	return []error{class, e.Cause}
+	return provision.ErrUnavailable
 }
 
 // Prepare implements staging.Owner. It does nothing: another node may write, so a filesystem is made

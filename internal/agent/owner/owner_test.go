@@ -11,6 +11,8 @@ import (
 	"berth.dev/berth/internal/agent/owner"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/replicate/cert"
 )
 
 func TestAVolumeIsTakenAndGivenUpInTheOrderOfTheProtocol(t *testing.T) {
@@ -227,18 +229,50 @@ func TestAPeerIsAnsweredWhileAnOperationHoldsTheVolume(t *testing.T) {
 	a := c.machines[0]
 	must(t, a.does(func() error {
 		return a.owner.Take(c.ctx, theVolume, func(ctx context.Context) error {
-			p, known, err := a.owner.Peer(ctx, theVolume, "b")
-			if err != nil || !known || p.Node != "a" || p.Copy.Opened.Number != 2 {
-				t.Errorf("the answer is %+v, %v, %v", p, known, err)
+			p, may, err := a.owner.Peer(ctx, theVolume, "b")
+			if err != nil || !may || p.Node != "a" || p.Copy.Opened.Number != 2 {
+				t.Errorf("the answer is %+v, %v, %v", p, may, err)
 			}
 			return nil
 		})
 	}))
-	must(t, a.does(func() error {
-		_, known, err := a.owner.Peer(c.ctx, "pvc-00000000-0000-0000-0000-000000000009", "b")
-		if known {
-			t.Error("the node answers for a volume that it does not know")
-		}
-		return err
-	}))
+}
+
+func TestOnlyControllersAndNodesOfTheRecordAreTold(t *testing.T) {
+	c := calm(t)
+	a := c.machines[0]
+	must(t, a.take())
+	unknown := "pvc-00000000-0000-0000-0000-000000000009"
+	for _, tc := range []struct {
+		volume, asker string
+		may           bool
+	}{
+		{theVolume, cert.Controllers, true}, {theVolume, "a", true}, {theVolume, "b", true}, {theVolume, "stranger", false}, {theVolume, "", false},
+		{unknown, cert.Controllers, true}, {"../" + theVolume, cert.Controllers, false},
+	} {
+		must(t, a.does(func() error {
+			p, may, err := a.owner.Peer(c.ctx, tc.volume, tc.asker)
+			if may != tc.may || may && p.Node != "a" || !may && p.Node != "" {
+				t.Errorf("%q asks for %s: %+v, %v", tc.asker, tc.volume, p, may)
+			}
+			return err
+		}))
+	}
+	c.down = true
+	err := a.does(func() error { _, _, err := a.owner.Peer(c.ctx, theVolume, "b"); return err })
+	if err == nil {
+		t.Error("a node is told while it is not known whether it may ask")
+	}
+	must(t, a.does(func() error { _, _, err := a.owner.Peer(c.ctx, theVolume, cert.Controllers); return err }))
+}
+
+func TestTheDiskOfAVolumeIsTheOneThatItNames(t *testing.T) {
+	v := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: theVolume}}
+	v.Spec.Replication.Attachments = &v1alpha1.Attachments{MaxShares: 2}
+	_, err := owner.Locate(v)
+	is(t, err, provision.ErrUnavailable)
+	v.Spec.Replication.Attachments.Disk = &v1alpha1.SharedDisk{Handle: "sim:///a", Identity: "wwn:1"}
+	if d, err := owner.Locate(v); err != nil || d != (shared.Disk{Volume: theVolume, Handle: "sim:///a", Identity: "wwn:1"}) {
+		t.Errorf("it is %+v, %v", d, err)
+	}
 }

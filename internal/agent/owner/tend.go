@@ -127,13 +127,3 @@ func (o *Owner) stop(ctx context.Context, id string) error {
 	}
 	return &NotNowError{Volume: id, Why: ownership.Why{Reason: ownership.CopyInUse}}
 }
-
-// Peer answers another node that asks what this one knows of a volume; false if it knows nothing. It
-// takes no lock: two nodes that ask each other would wait for ever.
-func (o *Owner) Peer(_ context.Context, volume, _ string) (ownership.Peer, bool, error) {
-	k, found, err := o.c.World.Load(volume)
-	if err != nil || !found {
-		return ownership.Peer{}, false, err
-	}
-	return ownership.Peer{Node: o.c.Node, Copy: k.Copy()}, true, nil
-}

@@ -30,6 +30,12 @@ var strayRequests = map[string]struct {
 			capacity("20Gi")(v)
 			return env.Agent(t, "n1").Update(t.Context(), v)
 		}, refusal: outOfScope},
+	"another disk": {
+		request: func(t *testing.T, env *apitest.Environment) error {
+			v := live(t, env.Client, newVolume(t, shared))
+			onDisk(diskHandle, diskIdentity)(v)
+			return env.Agent(t, "n1").Update(t.Context(), v)
+		}, refusal: outOfScope},
 	"a deletion": {
 		request: func(t *testing.T, env *apitest.Environment) error {
 			return env.Agent(t, "n1").Delete(t.Context(), live(t, env.Client, newVolume(t)))

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -21,6 +22,7 @@ const (
 	kindImmutable    = "replication.kind is immutable"
 	attachmentsKind  = "attachments is for kind Attachments, and required there"
 	failoverKind     = "failover is for volumes with a kind of replication"
+	diskImmutable    = "replication.attachments.disk is immutable once it is set"
 	driverImmutable  = "driver is immutable"
 	fsTypeImmutable  = "fsType is immutable"
 	mkfsImmutable    = "mkfsOptions is immutable"
@@ -41,37 +43,58 @@ func from(snapshot, volume string) change {
 	return func(v *v1alpha1.Volume) { v.Spec.Source = &v1alpha1.VolumeSource{Snapshot: snapshot, Volume: volume} }
 }
 
+// onDisk is a shared disk at a handle, with an identity.
+func onDisk(handle, identity string) change {
+	return all(shared, func(v *v1alpha1.Volume) {
+		v.Spec.Replication.Attachments.Disk = &v1alpha1.SharedDisk{Handle: handle, Identity: identity}
+	})
+}
+
+func withoutDisk(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.Disk = nil }
+
+const (
+	diskHandle   = "iscsi://10.0.0.1:3260,10.0.0.2:3260/iqn.2026-01.com.example:disks/4"
+	diskIdentity = "naa.6001405 0001"
+)
+
 var createCases = map[string]struct {
 	change  change
 	refusal string
 }{
-	"a filesystem volume":                   {change: all()},
-	"a block volume":                        {change: block},
-	"a volume that has no place yet":        {change: wanted()},
-	"a volume named by a claim's uid":       {change: named("pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f")},
-	"a foreign name":                        {change: named("vg-root"), refusal: nameForm},
-	"a name with a claim's uid in capitals": {change: named("pvc-0F3C1C9E-1D2B-4C3D-8E4F-5A6B7C8D9E0F"), refusal: "metadata.name"},
-	"no capacity":                           {change: capacity("0"), refusal: capacityPositive},
-	"a negative capacity":                   {change: capacity("-1Gi"), refusal: capacityPositive},
-	"half a byte":                           {change: capacity("500m"), refusal: capacityPositive},
-	"a capacity beyond 64 bits":             {change: capacity("10Ei"), refusal: capacityPositive},
-	"a filesystem volume without fsType":    {change: fsType(""), refusal: fsTypeNeeded},
-	"a block volume with fsType":            {change: all(block, fsType(v1alpha1.XFS)), refusal: fsTypeNeeded},
-	"an fsType that Berth does not make":    {change: fsType("ntfs"), refusal: `Unsupported value: "ntfs"`},
-	"options of mkfs":                       {change: made("-I 512 -O ^metadata_csum -E stride=4,nodiscard")},
-	"options of mkfs for a block volume":    {change: all(block, made("-I 512")), refusal: mkfsMisplaced},
-	"options of mkfs for a copy":            {change: all(from("", v1alpha1.VolumeName("a")), made("-I 512")), refusal: mkfsMisplaced},
-	"a path as options of mkfs":             {change: made("/dev/sda"), refusal: "spec.mkfsOptions"},
-	"options with a shell command":          {change: made("-I 512;reboot"), refusal: "spec.mkfsOptions"},
-	"a factor of zero":                      {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 0 }, refusal: "spec.replication.factor"},
-	"a factor of nine":                      {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 9 }, refusal: "spec.replication.factor"},
-	"a volume from a snapshot":              {change: from(v1alpha1.SnapshotName("a"), "")},
-	"a volume from a volume":                {change: from("", v1alpha1.VolumeName("a"))},
-	"a volume from a snapshot and a volume": {change: from(v1alpha1.SnapshotName("a"), v1alpha1.VolumeName("a")), refusal: oneSource},
-	"a volume with an empty source":         {change: from("", ""), refusal: oneSource},
-	"a volume from a foreign volume":        {change: from("", "root"), refusal: "spec.source.volume"},
-	"a volume that follows by snapshots":    {change: replicated},
-	"a shared disk":                         {change: shared},
+	"a filesystem volume":                             {change: all()},
+	"a block volume":                                  {change: block},
+	"a volume that has no place yet":                  {change: wanted()},
+	"a volume named by a claim's uid":                 {change: named("pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f")},
+	"a foreign name":                                  {change: named("vg-root"), refusal: nameForm},
+	"a name with a claim's uid in capitals":           {change: named("pvc-0F3C1C9E-1D2B-4C3D-8E4F-5A6B7C8D9E0F"), refusal: "metadata.name"},
+	"no capacity":                                     {change: capacity("0"), refusal: capacityPositive},
+	"a negative capacity":                             {change: capacity("-1Gi"), refusal: capacityPositive},
+	"half a byte":                                     {change: capacity("500m"), refusal: capacityPositive},
+	"a capacity beyond 64 bits":                       {change: capacity("10Ei"), refusal: capacityPositive},
+	"a filesystem volume without fsType":              {change: fsType(""), refusal: fsTypeNeeded},
+	"a block volume with fsType":                      {change: all(block, fsType(v1alpha1.XFS)), refusal: fsTypeNeeded},
+	"an fsType that Berth does not make":              {change: fsType("ntfs"), refusal: `Unsupported value: "ntfs"`},
+	"options of mkfs":                                 {change: made("-I 512 -O ^metadata_csum -E stride=4,nodiscard")},
+	"options of mkfs for a block volume":              {change: all(block, made("-I 512")), refusal: mkfsMisplaced},
+	"options of mkfs for a copy":                      {change: all(from("", v1alpha1.VolumeName("a")), made("-I 512")), refusal: mkfsMisplaced},
+	"a path as options of mkfs":                       {change: made("/dev/sda"), refusal: "spec.mkfsOptions"},
+	"options with a shell command":                    {change: made("-I 512;reboot"), refusal: "spec.mkfsOptions"},
+	"a factor of zero":                                {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 0 }, refusal: "spec.replication.factor"},
+	"a factor of nine":                                {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 9 }, refusal: "spec.replication.factor"},
+	"a volume from a snapshot":                        {change: from(v1alpha1.SnapshotName("a"), "")},
+	"a volume from a volume":                          {change: from("", v1alpha1.VolumeName("a"))},
+	"a volume from a snapshot and a volume":           {change: from(v1alpha1.SnapshotName("a"), v1alpha1.VolumeName("a")), refusal: oneSource},
+	"a volume with an empty source":                   {change: from("", ""), refusal: oneSource},
+	"a volume from a foreign volume":                  {change: from("", "root"), refusal: "spec.source.volume"},
+	"a volume that follows by snapshots":              {change: replicated},
+	"a shared disk":                                   {change: shared},
+	"a shared disk with a name":                       {change: onDisk(diskHandle, diskIdentity)},
+	"a shared disk whose handle names no provisioner": {change: onDisk("/dev/sdb", diskIdentity), refusal: "disk.handle"},
+	"a shared disk whose handle has a space":          {change: onDisk("sim:///a b", diskIdentity), refusal: "disk.handle"},
+	"a shared disk with an endless handle":            {change: onDisk("sim:///"+strings.Repeat("a", 512), diskIdentity), refusal: "disk.handle"},
+	"a shared disk without an identity":               {change: onDisk(diskHandle, ""), refusal: "disk.identity"},
+	"a shared disk whose identity has lines":          {change: onDisk(diskHandle, "a\nb"), refusal: "disk.identity"},
+	"a shared disk whose identity ends with a space":  {change: onDisk(diskHandle, "a "), refusal: "disk.identity"},
 	"a shared disk without shares": {refusal: attachmentsKind,
 		change: func(v *v1alpha1.Volume) { v.Spec.Replication.Kind = v1alpha1.ReplicationAttachments }},
 	"copies with shares": {refusal: attachmentsKind,
@@ -186,6 +209,27 @@ func TestTheOptionsOfAFilesystemStayAsItWasMade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := live(t, env.Client, newVolume(t, made("-I 512")))
+			tc.change(v)
+			expect(t, env.Client.Update(t.Context(), v), tc.refusal)
+		})
+	}
+}
+
+func TestTheDiskOfAVolumeIsNamedOnce(t *testing.T) {
+	env := apitest.Start(t)
+	for name, tc := range map[string]struct {
+		made, change change
+		refusal      string
+	}{
+		"it becomes known":                 {shared, onDisk(diskHandle, diskIdentity), ""},
+		"it becomes another one":           {onDisk(diskHandle, diskIdentity), onDisk("sim:///a", diskIdentity), diskImmutable},
+		"it is to say another name":        {onDisk(diskHandle, diskIdentity), onDisk(diskHandle, "naa.6001405 0002"), diskImmutable},
+		"it is forgotten":                  {onDisk(diskHandle, diskIdentity), withoutDisk, diskImmutable},
+		"it is forgotten with the shares":  {onDisk(diskHandle, diskIdentity), func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments = nil }, attachmentsKind},
+		"the number of its shares changes": {onDisk(diskHandle, diskIdentity), func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.MaxShares++ }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := live(t, env.Client, newVolume(t, tc.made))
 			tc.change(v)
 			expect(t, env.Client.Update(t.Context(), v), tc.refusal)
 		})

@@ -27,6 +27,20 @@ func (f File) Fd() int { return int(f.Aligned) }
 // Close implements io.Closer.
 func (f File) Close() error { return unix.Close(f.Fd()) }
 
+// WriteAt writes whole blocks. They are on the device when it returns.
+func (f File) WriteAt(b []byte, offset int64) (int, error) {
+	buffer := Buffer(len(b))
+	copy(buffer, b)
+	n, err := unix.Pwrite(f.Fd(), buffer, offset)
+	switch {
+	case err != nil:
+		return n, err
+	case n != len(b):
+		return n, fmt.Errorf("only %d of %d bytes were written", n, len(b))
+	}
+	return n, unix.Fdatasync(f.Fd())
+}
+
 // Discard lets the device drop a range, and is errors.ErrUnsupported unless the kernel
 // knows that it reads as zeros then: that is what punching a hole means on a block device.
 func (f File) Discard(offset, length int64) error {

@@ -46,6 +46,10 @@ func Leads(path string, is provision.Identity) error {
 	return compare(path, got, err, is)
 }
 
+// IdentityOf returns the identity of the device of a number, as far as the kernel says it without
+// opening the device; empty if it does not.
+func IdentityOf(number uint64) (provision.Identity, error) { return identify(deviceDir, number) }
+
 // Find returns the number of the device of an identity: where a path leads, or wherever else the
 // kernel has it; ErrNotFound if it has none. It opens nothing, as Leads does not.
 func Find(path string, is provision.Identity) (uint64, error) {
@@ -106,7 +110,7 @@ func identify(dir string, number uint64) (provision.Identity, error) {
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "partition")); err != nil {
-		return Whole(dir), nil //nolint:nilerr // no partition
+		return Whole(dir), nil
 	}
 	return partition(dir)
 }
@@ -115,6 +119,9 @@ func identify(dir string, number uint64) (provision.Identity, error) {
 // nothing of itself, as a zvol does not.
 func Whole(dir string) provision.Identity {
 	disk := DiskIdentity(dir)
+	if _, err := os.Stat(filepath.Join(dir, "loop")); err == nil {
+		disk = "loop"
+	}
 	if disk == "" {
 		return ""
 	}

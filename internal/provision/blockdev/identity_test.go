@@ -29,7 +29,7 @@ func sysfs(t *testing.T, files map[string]string) (byNumber string) {
 	if err := os.MkdirAll(byNumber, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for number, dir := range map[string]string{"253:0": "dm-0", "8:1": "sda/sda1", "8:0": "sda", "230:0": "zd0"} {
+	for number, dir := range map[string]string{"253:0": "dm-0", "8:1": "sda/sda1", "8:0": "sda", "7:0": "loop0", "230:0": "zd0"} {
 		if err := os.Symlink(filepath.Join("../../devices", dir), filepath.Join(byNumber, number)); err != nil {
 			t.Fatal(err)
 		}
@@ -46,6 +46,8 @@ func TestTheKernelIdentifiesADeviceByItsNumber(t *testing.T) {
 		"devices/sda/sda1/partition": "1",
 		"devices/sda/sda1/start":     "2048",
 		"devices/sda/sda1/size":      "8192",
+		"devices/loop0/diskseq":      "12",
+		"devices/loop0/loop/offset":  "0",
 		"devices/zd0/size":           "8192",
 	})
 	for name, tc := range map[string]struct {
@@ -55,6 +57,7 @@ func TestTheKernelIdentifiesADeviceByItsNumber(t *testing.T) {
 		"a logical volume":                      {253, 0, provision.MappedIdentity("vg0-pvc--a", "LVM-group1volume1")},
 		"a partition":                           {8, 1, provision.PartitionIdentity("7", "naa.5000 x", 1<<20, 4<<20)},
 		"a disk":                                {8, 0, provision.WholeIdentity("7", "naa.5000 x")},
+		"a loop device":                         {7, 0, provision.WholeIdentity("12", "loop")},
 		"a device that sysfs does not identify": {230, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

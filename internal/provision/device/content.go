@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"berth.dev/berth/internal/provision/blockdev"
 	"berth.dev/berth/internal/provision/device/gpt"
 )
 
@@ -66,7 +67,7 @@ func look(r io.ReaderAt, g gpt.Geometry) (content, error) {
 
 // judge returns the content of a disk, by its beginning and end.
 func judge(i gpt.Image) content {
-	if zeros(i.Head) && zeros(i.Tail) {
+	if blockdev.Zeros(i.Head) && blockdev.Zeros(i.Tail) {
 		return content{kind: empty}
 	}
 	primary, backup := i.Primary(), i.Backup()
@@ -85,7 +86,7 @@ func judge(i gpt.Image) content {
 			return c
 		}
 	}
-	return content{kind: foreign, what: describe(i.Head)}
+	return content{kind: foreign, what: blockdev.Describe(i.Head)}
 }
 
 // claimed says whether a table has a partition of Berth's. A table that is not valid has no
@@ -179,44 +180,5 @@ func begun(i gpt.Image, entry *gpt.Partition) (content, bool) {
 			rest.Clear(w)
 		}
 	}
-	return content{kind: ours, record: r}, zeros(rest.Head) && zeros(rest.Tail)
-}
-
-var noBytes = make([]byte, 64<<10)
-
-func zeros(b []byte) bool {
-	for len(b) > 0 {
-		n := min(len(b), len(noBytes))
-		if !bytes.Equal(b[:n], noBytes[:n]) {
-			return false
-		}
-		b = b[n:]
-	}
-	return true
-}
-
-// signatures of the most frequent data, for messages to people. They decide nothing.
-var signatures = []struct {
-	offset int
-	magic  string
-	what   string
-}{
-	{512, "EFI PART", "a partition table"}, {4096, "EFI PART", "a partition table"},
-	{512, "LABELONE", "an LVM physical volume"},
-	{0, "LUKS\xba\xbe", "an encrypted volume"},
-	{0, "XFSB", "an xfs filesystem"}, {mebibyte, "XFSB", "an xfs filesystem without its partition table"},
-	{1080, "\x53\xef", "an ext filesystem"}, {mebibyte + 1080, "\x53\xef", "an ext filesystem without its partition table"},
-	{65600, "_BHRfS_M", "a btrfs filesystem"},
-	{4086, "SWAPSPACE2", "swap space"},
-	{4096, "\xfc\x4e\x2b\xa9", "a RAID member"},
-	{510, "\x55\xaa", "a partition table"},
-}
-
-func describe(head []byte) string {
-	for _, s := range signatures {
-		if bytes.HasPrefix(head[s.offset:], []byte(s.magic)) {
-			return s.what
-		}
-	}
-	return "data"
+	return content{kind: ours, record: r}, blockdev.Zeros(rest.Head) && blockdev.Zeros(rest.Tail)
 }

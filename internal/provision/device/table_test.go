@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev"
 	"berth.dev/berth/internal/provision/device/gpt"
 )
 
@@ -134,7 +135,7 @@ func same(a, b content) bool {
 func (d drive) key() string {
 	byPlace := map[int64]string{}
 	for _, w := range d.written {
-		if !zeros(w.Data) {
+		if !blockdev.Zeros(w.Data) {
 			byPlace[w.Offset] = string(w.Data)
 		}
 	}

@@ -91,7 +91,7 @@ func (c call) accept(ctx context.Context, at place) error {
 		return err
 	case !can.Offers(writeExclusive):
 		return fmt.Errorf("%w: target %s has no reservations of the type Write Exclusive", provision.ErrUnsupported, c.Target)
-	case c.c.Promises.Persistent && !can.CanPersist:
+	case (c.c.Promises.Persistent || c.disk.Persistent) && !can.CanPersist:
 		return fmt.Errorf("%w: target %s forgets its reservations when it loses power (PTPL_C is 0), so it fences no node", provision.ErrUnsupported, c.Target)
 	}
 	if _, err := c.execute(ctx, dev, scsi.ReadReservation()); err != nil {

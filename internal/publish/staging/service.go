@@ -113,13 +113,14 @@ func (s *Service) usable(ctx context.Context, id string) (provision.Volume, erro
 
 // intended is usable for a volume that is about to be given to a pod: it must be in the pool
 // that its Volume names for this node. Another volume can bear its id: on a copy of a disk, or
-// in data that a pod wrote. While the Volume is not known only the record counts.
+// in data that a pod wrote. While the Volume is not known only the record counts. A shared disk is in no
+// pool: its Owner has compared what the disk says of itself with its Volume.
 func (s *Service) intended(ctx context.Context, id string) (provision.Volume, error) {
 	record, err := s.usable(ctx, id)
 	if err != nil {
 		return provision.Volume{}, err
 	}
-	if spec := s.wishes.Spec(ctx, id); spec != nil {
+	if spec := s.wishes.Spec(ctx, id); spec != nil && record.Pool != (provision.PoolRef{}) {
 		err = refusePool(record, spec.Replicas, s.node)
 	}
 	return record, err

@@ -26,6 +26,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.Attachments
   map:
     fields:
+    - name: disk
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.SharedDisk
     - name: maxShares
       type:
         scalar: numeric
@@ -580,6 +583,16 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: node
       type:
         scalar: string
+- name: dev.berth.berth.api.v1alpha1.SharedDisk
+  map:
+    fields:
+    - name: handle
+      type:
+        scalar: string
+    - name: identity
+      type:
+        scalar: string
+    elementRelationship: atomic
 - name: dev.berth.berth.api.v1alpha1.Sharing
   scalar: string
 - name: dev.berth.berth.api.v1alpha1.Snapshot

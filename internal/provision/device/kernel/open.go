@@ -94,20 +94,6 @@ func (f *file) lock() error {
 	}
 }
 
-// WriteAt implements io.WriterAt.
-func (f *file) WriteAt(b []byte, offset int64) (int, error) {
-	buffer := blockdev.Buffer(len(b))
-	copy(buffer, b)
-	n, err := unix.Pwrite(f.Fd(), buffer, offset)
-	switch {
-	case err != nil:
-		return n, err
-	case n != len(b):
-		return n, fmt.Errorf("only %d of %d bytes were written", n, len(b))
-	}
-	return n, unix.Fdatasync(f.Fd())
-}
-
 // AddPartition implements device.Holder.
 func (f *file) AddPartition(p device.Partition) error {
 	return f.partition(unix.BLKPG_ADD_PARTITION, unix.BlkpgPartition{Start: p.Start, Length: p.Length, Pno: int32(p.Number)}) //nolint:gosec // a disk has few

@@ -3,6 +3,7 @@ package simdisk
 import (
 	"context"
 	"fmt"
+	"path"
 	"sync"
 
 	"berth.dev/berth/internal/lineage"
@@ -62,39 +63,82 @@ func (n *Node) Capabilities() shared.Capabilities { return n.t.capabilities() }
 
 // Look implements shared.Disks.
 func (n *Node) Look(ctx context.Context, d shared.Disk) (v shared.View, err error) {
-	err = n.call(ctx, "look", d, func(s *state) error {
+	err = n.call(ctx, "look", d, func(s *state) (err error) {
+		v.Content, err = n.device(s, d)
 		v.Disk = s.view(n.name)
-		return nil
+		return err
 	})
 	if err != nil {
 		return shared.View{}, err
 	}
 	switch v.Link {
-	case ownership.Attached:
-		v.Content = provision.Content{Source: "/dev/simdisk/" + d.Handle, Identity: d.Identity}
 	case ownership.AttachFailed:
 		v.Problem = "the target has no share left, or refused"
 	}
 	return v, nil
 }
 
-// Attach implements shared.Disks.
+// device returns the device of a node that is attached. A session whose device is gone is over: the
+// machine was restarted.
+func (n *Node) device(s *state, d shared.Disk) (provision.Content, error) {
+	switch {
+	case s.Sessions[n.name].Link != ownership.Attached:
+		return provision.Content{}, nil
+	case n.t.devices == nil:
+		return provision.Content{Source: "/dev/simdisk/" + path.Base(d.Handle), Identity: d.Identity}, nil
+	}
+	at, err := n.t.devices.find(n.name)
+	if err == nil && at == "" {
+		delete(s.Sessions, n.name)
+		return provision.Content{}, nil
+	}
+	if err != nil {
+		return provision.Content{}, err
+	}
+	return at.content()
+}
+
+// Attach implements shared.Disks. The session is known before there is a device, so that a node with
+// a device always has a session.
 func (n *Node) Attach(ctx context.Context, d shared.Disk) error {
-	return n.call(ctx, "attach", d, func(s *state) error {
-		s.attach(n.name)
-		return nil
+	if n.t.devices == nil {
+		return n.call(ctx, "attach", d, func(s *state) error {
+			s.attach(n.name)
+			return nil
+		})
+	}
+	if err := n.call(ctx, "attach", d, func(s *state) error {
+		_, err := n.device(s, d)
+		s.begin(n.name)
+		return err
+	}); err != nil {
+		return err
+	}
+	return n.call(ctx, "appear", d, func(s *state) error {
+		if s.Sessions[n.name].Link != ownership.Attaching {
+			return nil
+		}
+		if s.finish(n.name, true); s.Sessions[n.name].Link != ownership.Attached {
+			return nil
+		}
+		return n.t.devices.add(n.name)
 	})
 }
 
 // Detach implements shared.Disks.
 func (n *Node) Detach(ctx context.Context, d shared.Disk) error {
-	release, err := n.t.store.alone(n.name)
+	release, err := n.t.alone(n.name)
 	if err != nil {
 		return err
 	}
 	defer release()
 	n.drop()
 	return n.call(ctx, "detach", d, func(s *state) error {
+		if n.t.devices != nil {
+			if err := n.t.devices.remove(n.name); err != nil {
+				return err
+			}
+		}
 		delete(s.Sessions, n.name)
 		return nil
 	})
@@ -110,12 +154,17 @@ func (n *Node) drop() {
 // Register implements shared.Disks.
 func (n *Node) Register(ctx context.Context, d shared.Disk, key ownership.RawKey, use shared.Use) error {
 	if use == shared.Idle {
-		release, err := n.t.store.alone(n.name)
+		release, err := n.t.alone(n.name)
 		if err != nil {
 			return err
 		}
 		defer release()
 		n.drop()
+		if n.t.devices != nil {
+			if err := n.t.devices.settle(n.name); err != nil {
+				return err
+			}
+		}
 	}
 	return n.call(ctx, "register", d, func(s *state) error {
 		if at := s.Sessions[n.name]; use == shared.Idle && at.Failed {
@@ -133,13 +182,18 @@ func (n *Node) Reserve(ctx context.Context, d shared.Disk, expect, key ownership
 
 // Flush implements shared.Disks.
 func (n *Node) Flush(ctx context.Context, d shared.Disk) error {
-	release, err := n.t.store.alone(n.name)
+	release, err := n.t.alone(n.name)
 	if err != nil {
 		return err
 	}
 	defer release()
 	if err := n.WriteBack(); err != nil {
 		return err
+	}
+	if n.t.devices != nil {
+		if err := n.t.devices.settle(n.name); err != nil {
+			return err
+		}
 	}
 	return n.call(ctx, "flush", d, func(s *state) error {
 		at, err := s.attached(n.name)

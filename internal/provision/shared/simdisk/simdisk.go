@@ -21,12 +21,17 @@ type Config struct {
 	Persistent bool
 	// Slow: an attach stays under way until Finish ends it.
 	Slow bool
+	// Device: the disk's bytes are in the file "disk" of the target's directory, and an attach makes a
+	// block device of it. It needs root.
+	Device bool
 }
 
 // Target is a simulated shared disk.
 type Target struct {
 	store store
 	c     Config
+	// devices of the nodes; nil if an attach makes none.
+	devices *loops
 }
 
 // New makes a target in memory.
@@ -37,7 +42,13 @@ func New(c Config) *Target {
 // Open returns the target that is kept in a directory. The first process makes it; for the others
 // only the parts of c count that no call changes.
 func Open(dir string, c Config) (*Target, error) {
-	d := directory(dir)
+	d, t := directory(dir), &Target{store: directory(dir), c: c}
+	if c.Device {
+		if c.Slow {
+			return nil, fmt.Errorf("%w: a device is attached at once", provision.ErrInvalid)
+		}
+		t.devices = &loops{file: d.path(bytesFile)}
+	}
 	lock, err := d.locked("making", unix.LOCK_EX)
 	if err != nil {
 		return nil, fmt.Errorf("locking the simulated target: %w", err)
@@ -51,7 +62,7 @@ func Open(dir string, c Config) (*Target, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	return &Target{store: d, c: c}, nil
+	return t, nil
 }
 
 func begin(c Config) state {
@@ -96,4 +107,16 @@ func (t *Target) always(f func(*state)) error {
 
 func (t *Target) capabilities() shared.Capabilities {
 	return shared.Capabilities{Abort: true, Persistent: t.c.Persistent, Types: []shared.Type{shared.WriteExclusive}}
+}
+
+// alone makes sure that a node has the device open nowhere, until release is called.
+func (t *Target) alone(node string) (release func(), err error) {
+	release, err = t.store.alone(node)
+	if err == nil && t.devices != nil {
+		if err = t.devices.idle(node); err != nil {
+			release()
+			return nil, err
+		}
+	}
+	return release, err
 }

@@ -82,15 +82,19 @@ func (s *state) attached(node string) (session, error) {
 }
 
 func (s *state) attach(node string) {
+	if s.begin(node); !s.Slow {
+		s.finish(node, true)
+	}
+}
+
+// begin lets a node log in, unless it is on its way or there.
+func (s *state) begin(node string) {
 	at := s.Sessions[node]
-	if at.Link == ownership.Attached || at.Link == ownership.Attaching && s.Slow {
+	if at.Link == ownership.Attached || at.Link == ownership.Attaching {
 		return
 	}
 	s.Last++
 	s.Sessions[node] = session{Number: s.Last, Link: ownership.Attaching}
-	if !s.Slow {
-		s.finish(node, true)
-	}
 }
 
 // finish ends an attach. One beyond the shares fails.

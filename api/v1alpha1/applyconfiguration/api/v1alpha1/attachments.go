@@ -13,6 +13,9 @@ type AttachmentsApplyConfiguration struct {
 	Yields *bool `json:"yields,omitempty"`
 	// persistent says that the target keeps reservations through its own loss of power.
 	Persistent *bool `json:"persistent,omitempty"`
+	// disk that the volume is. Once it is set it never changes. No node uses a volume whose disk is
+	// not known.
+	Disk *SharedDiskApplyConfiguration `json:"disk,omitempty"`
 }
 
 // AttachmentsApplyConfiguration constructs a declarative configuration of the Attachments type for use with
@@ -42,5 +45,13 @@ func (b *AttachmentsApplyConfiguration) WithYields(value bool) *AttachmentsApply
 // If called multiple times, the Persistent field is set to the value of the last call.
 func (b *AttachmentsApplyConfiguration) WithPersistent(value bool) *AttachmentsApplyConfiguration {
 	b.Persistent = &value
+	return b
+}
+
+// WithDisk sets the Disk field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Disk field is set to the value of the last call.
+func (b *AttachmentsApplyConfiguration) WithDisk(value *SharedDiskApplyConfiguration) *AttachmentsApplyConfiguration {
+	b.Disk = value
 	return b
 }

@@ -1,0 +1,95 @@
+package attached
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev"
+)
+
+const (
+	headSize = 2 << 20
+	tailSize = 1 << 20
+	// minSize is the smallest disk that bears a filesystem.
+	minSize = 8 << 20
+	// block is the size of the mark, and what it is aligned to: the largest logical block of any disk.
+	block = 4096
+)
+
+// content is what is on a disk.
+type content struct {
+	// filesystem that was made on it; empty if none was, or was not made to its end.
+	filesystem string
+	// foreign names other data, for people; empty if there is none.
+	foreign string
+	// marked: a filesystem was begun here.
+	marked bool
+}
+
+// tailAt is where the last part of a disk begins, and the mark is.
+func tailAt(size int64) int64 { return (size - tailSize) / block * block }
+
+// look reads the ends of a disk.
+func look(r io.ReaderAt, size int64, m mark, known []lineage.Epoch) (content, error) {
+	if size < minSize {
+		return content{foreign: fmt.Sprintf("only %d bytes, and a filesystem needs %d", size, minSize)}, nil
+	}
+	head, tail := make([]byte, headSize), make([]byte, size-tailAt(size))
+	if _, err := r.ReadAt(head, 0); err != nil {
+		return content{}, fmt.Errorf("reading the beginning of the disk: %w", err)
+	}
+	if _, err := r.ReadAt(tail, tailAt(size)); err != nil {
+		return content{}, fmt.Errorf("reading the end of the disk: %w", err)
+	}
+	return judge(head, tail, m.Volume, known), nil
+}
+
+// The places of the magic numbers of the filesystems that mkfs makes.
+const (
+	ext4At    = 1080
+	ext4Magic = "\x53\xef"
+	xfsMagic  = "XFSB"
+)
+
+// judge says what is on a disk by its ends. known are the epochs that a mark may name.
+func judge(head, tail []byte, volume string, known []lineage.Epoch) content {
+	if m, ok := parseMark(tail); ok && m.Volume == volume && slices.Contains(known, m.Epoch) {
+		return content{marked: true}
+	}
+	ext4, xfs := bytes.HasPrefix(head[ext4At:], []byte(ext4Magic)), bytes.HasPrefix(head, []byte(xfsMagic))
+	switch {
+	case blockdev.Zeros(head) && blockdev.Zeros(tail):
+		return content{}
+	case ext4 && !xfs:
+		return content{filesystem: provision.Ext4}
+	case xfs && !ext4:
+		return content{filesystem: provision.XFS}
+	}
+	return content{foreign: blockdev.Describe(head)}
+}
+
+// mark says that a filesystem is being made.
+type mark struct {
+	Volume string        `json:"volume"`
+	Epoch  lineage.Epoch `json:"epoch"`
+}
+
+const markBegins = "Berth is making a filesystem here\n"
+
+// bytes returns the mark as a block of the disk.
+func (m mark) bytes() []byte {
+	text, _ := json.Marshal(m) // two strings and a number
+	b := make([]byte, block)
+	copy(b, append([]byte(markBegins), text...))
+	return b
+}
+
+func parseMark(b []byte) (m mark, ok bool) {
+	text, ok := bytes.CutPrefix(b[:block], []byte(markBegins))
+	return m, ok && json.Unmarshal(bytes.TrimRight(text, "\x00"), &m) == nil
+}

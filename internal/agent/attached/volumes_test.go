@@ -1,0 +1,256 @@
+package attached
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/journal"
+	"berth.dev/berth/internal/agent/journal/journaltest"
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
+)
+
+const (
+	id   = "pvc-00000000-0000-0000-0000-000000000001"
+	boot = "boot"
+	size = 16 << 20
+)
+
+func epoch(n uint64) lineage.Epoch { return lineage.Epoch{Number: n, ID: "id" + string(rune('0'+n))} }
+
+// machine has one device, in memory.
+type machine struct {
+	data    []byte
+	mounted string
+	gone    error
+	reads   int
+	// cut is how many writes and runs of mkfs are left until the machine loses its power; below zero: it never does.
+	cut int
+	// half: mkfs had written only its first half when the power went.
+	half  bool
+	specs map[string]*v1alpha1.VolumeSpec
+}
+
+var errCut = errors.New("the power is gone")
+
+func (m *machine) effect() error {
+	if m.cut == 0 {
+		return errCut
+	}
+	m.cut--
+	return nil
+}
+
+func (m *machine) Open(provision.Content, bool) (Device, error)           { return m, m.gone }
+func (m *machine) Size(provision.Content) (int64, error)                  { return int64(len(m.data)), m.gone }
+func (m *machine) Mounted(provision.Content) (string, error)              { return m.mounted, nil }
+func (m *machine) Close() error                                           { return nil }
+func (m *machine) Spec(_ context.Context, id string) *v1alpha1.VolumeSpec { return m.specs[id] }
+
+func (m *machine) ReadAt(b []byte, at int64) (int, error) {
+	m.reads++
+	return copy(b, m.data[at:]), nil
+}
+
+func (m *machine) WriteAt(b []byte, at int64) (int, error) {
+	if err := m.effect(); err != nil {
+		return 0, err
+	}
+	return copy(m.data[at:], b), nil
+}
+
+func (m *machine) mkfs(_ context.Context, v provision.Volume, filesystem, _ string) error {
+	if v.ID != id || v.Content.Source != "/dev/sdx" {
+		return errors.New("mkfs runs for another device")
+	}
+	err := m.effect()
+	if err != nil && !m.half {
+		return err
+	}
+	copy(m.data[1<<20:], "the first half of a filesystem")
+	if err == nil {
+		m.format(filesystem)
+	}
+	return err
+}
+
+func (m *machine) format(filesystem string) {
+	if filesystem == provision.XFS {
+		copy(m.data, xfsMagic)
+	} else {
+		copy(m.data[ext4At:], ext4Magic)
+	}
+}
+
+// taken returns the volumes of a machine that has taken the volume in an epoch, as a filesystem.
+func taken(t *testing.T, m *machine, change ...func(*journal.Kept)) *Volumes {
+	t.Helper()
+	k := journal.Kept{
+		Volume: id, Disk: shared.Disk{Volume: id, Handle: "sim:///a", Identity: "a"}, Opened: epoch(3), Closed: epoch(2),
+		Promise: ownership.Promise{Epoch: epoch(3), Lineage: lineage.Lineage{{Epoch: epoch(1)}, {Epoch: epoch(2)}, {Epoch: epoch(3)}}},
+		Taken:   journal.Taken{Epoch: epoch(3), Boot: boot, Content: provision.Content{Source: "/dev/sdx", Identity: "disk:1 a"}},
+	}
+	for _, c := range change {
+		c(&k)
+	}
+	j := journal.Journal{Files: journaltest.New()}
+	if err := j.Store(k); err != nil {
+		t.Fatal(err)
+	}
+	return New(Config{Boot: boot, Journal: j, Machine: m, Mkfs: m.mkfs, Wishes: m})
+}
+
+func newMachine() *machine {
+	return &machine{data: make([]byte, size), cut: -1, specs: map[string]*v1alpha1.VolumeSpec{id: {Capacity: resource.MustParse("16Mi")}}}
+}
+
+func ask(fs string) provision.FormatRequest { return provision.FormatRequest{ID: id, Filesystem: fs} }
+
+func TestAFilesystemIsMadeOnceOnAnEmptyDisk(t *testing.T) {
+	for _, fs := range []string{provision.Ext4, provision.XFS} {
+		m := newMachine()
+		v := taken(t, m)
+		if got, err := v.Get(t.Context(), id); err != nil || got.Filesystem != "" || got.Problem != "" || got.Size != size {
+			t.Fatalf("at first it is %+v, %v", got, err)
+		}
+		got, err := v.Format(t.Context(), ask(fs))
+		if err != nil || got.Filesystem != fs || !blockOf(m).empty() {
+			t.Fatalf("it is %+v, %v", got, err)
+		}
+		before := bytes.Clone(m.data)
+		if got, err := v.Format(t.Context(), ask(fs)); err != nil || got.Filesystem != fs || !bytes.Equal(m.data, before) {
+			t.Errorf("made again: %+v, %v", got, err)
+		}
+	}
+}
+
+type place []byte
+
+// blockOf is where the mark is.
+func blockOf(m *machine) place { return place(m.data[tailAt(size) : tailAt(size)+block]) }
+
+func (p place) empty() bool { return len(bytes.Trim(p, "\x00")) == 0 }
+
+func TestNothingIsWrittenOverWhatADiskHas(t *testing.T) {
+	for name, at := range map[string]int64{
+		"in its first block": 0, "in its second MiB": 1<<20 + 5, "in its last block": size - 1, "where the mark goes": tailAt(size),
+		"a filesystem of another kind": -1, "another volume's mark": -2, "a mark of an epoch that was never the volume's": -3,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine()
+			switch at {
+			case -1:
+				m.format(provision.XFS)
+			case -2:
+				copy(blockOf(m), mark{Volume: "pvc-00000000-0000-0000-0000-000000000002", Epoch: epoch(2)}.bytes())
+			case -3:
+				m.format(provision.XFS)
+				copy(blockOf(m), mark{Volume: id, Epoch: lineage.Epoch{Number: 2, ID: "forged"}}.bytes())
+			default:
+				m.data[at] = 'x'
+			}
+			before := bytes.Clone(m.data)
+			v := taken(t, m)
+			if _, err := v.Format(t.Context(), ask(provision.Ext4)); !errors.Is(err, provision.ErrConflict) {
+				t.Errorf("formatted: %v", err)
+			}
+			if got, err := v.Get(t.Context(), id); err != nil || got.Filesystem == "" && got.Problem == "" {
+				t.Errorf("it counts as empty: %+v, %v", got, err)
+			}
+			if !bytes.Equal(m.data, before) {
+				t.Error("the disk has changed")
+			}
+		})
+	}
+}
+
+// The machine loses its power at each effect of the making, and another one goes on in the next epoch.
+func TestAFilesystemThatWasBegunIsMadeByTheNextOwner(t *testing.T) {
+	for _, half := range []bool{false, true} {
+		for cut := range 3 {
+			m := newMachine()
+			m.cut, m.half = cut, half
+			if _, err := taken(t, m).Format(t.Context(), ask(provision.Ext4)); !errors.Is(err, errCut) {
+				t.Fatalf("cut %d: %v", cut, err)
+			}
+			m.cut = -1
+			next := taken(t, m, func(k *journal.Kept) {
+				k.Opened, k.Taken.Epoch, k.Promise.Epoch = epoch(4), epoch(4), epoch(4)
+				k.Promise.Lineage = append(slices.Clone(k.Promise.Lineage), lineage.Branch{Epoch: epoch(4)})
+			})
+			if got, err := next.Get(t.Context(), id); err != nil || got.Filesystem != "" || got.Problem != "" {
+				t.Errorf("cut %d: before it is %+v, %v", cut, got, err)
+			}
+			if got, err := next.Format(t.Context(), ask(provision.Ext4)); err != nil || got.Filesystem != provision.Ext4 || !blockOf(m).empty() {
+				t.Errorf("cut %d: it is %+v, %v", cut, got, err)
+			}
+		}
+	}
+}
+
+func TestAFilesystemIsMadeOnlyByTheOwnerOfAnOpenEpochAndWhereItFits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kept    func(*journal.Kept)
+		machine func(*machine)
+		ask     string
+		is      error
+	}{
+		"an epoch that was given up":        {kept: func(k *journal.Kept) { k.Closed = epoch(3) }, is: provision.ErrConflict},
+		"a volume of an earlier boot":       {kept: func(k *journal.Kept) { k.Taken.Boot = "other" }, is: provision.ErrNotFound},
+		"a volume that was not taken":       {kept: func(k *journal.Kept) { k.Taken = journal.Taken{} }, is: provision.ErrNotFound},
+		"a raw block volume":                {kept: func(k *journal.Kept) { k.Taken.Block = true }, is: provision.ErrConflict},
+		"a filesystem of pools":             {ask: provision.Dataset, is: provision.ErrInvalid},
+		"a disk that is smaller":            {machine: func(m *machine) { m.specs[id].Capacity = resource.MustParse("17Mi") }, is: provision.ErrConflict},
+		"a Volume object that is not known": {machine: func(m *machine) { m.specs = nil }, is: provision.ErrUnavailable},
+		"a disk too small for anything":     {machine: func(m *machine) { m.data = m.data[:minSize-1]; m.specs[id].Capacity = resource.MustParse("1Mi") }, is: provision.ErrConflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine()
+			if tc.machine != nil {
+				tc.machine(m)
+			}
+			v := taken(t, m, func(k *journal.Kept) {
+				if tc.kept != nil {
+					tc.kept(k)
+				}
+			})
+			fs := tc.ask
+			if fs == "" {
+				fs = provision.Ext4
+			}
+			if _, err := v.Format(t.Context(), ask(fs)); !errors.Is(err, tc.is) {
+				t.Errorf("got %v, want %v", err, tc.is)
+			}
+			if len(bytes.Trim(m.data, "\x00")) > 0 {
+				t.Error("something is written")
+			}
+		})
+	}
+}
+
+func TestAVolumeInUseIsDescribedWithoutReadingItsDisk(t *testing.T) {
+	m := newMachine()
+	m.mounted = provision.XFS
+	if got, err := taken(t, m).Get(t.Context(), id); err != nil || got.Filesystem != provision.XFS || m.reads > 0 {
+		t.Errorf("a mounted one is %+v, %v after %d reads", got, err, m.reads)
+	}
+	m = newMachine()
+	m.data[0] = 'x' // the pod's
+	raw := taken(t, m, func(k *journal.Kept) { k.Taken.Block = true })
+	if got, err := raw.Format(t.Context(), ask(provision.Raw)); err != nil || got.Filesystem != provision.Raw || m.reads > 0 {
+		t.Errorf("a raw one is %+v, %v after %d reads", got, err, m.reads)
+	}
+	m.gone = provision.ErrNotFound
+	if got, err := raw.Get(t.Context(), id); err != nil || !strings.Contains(got.Problem, "gone") || got.Content.Source == "" {
+		t.Errorf("one whose device is gone is %+v, %v", got, err)
+	}
+}
