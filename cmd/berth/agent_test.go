@@ -15,7 +15,7 @@ func TestTheFlagsOfAnAgentFitTogether(t *testing.T) {
 		"shared disks":                {flags: []string{"--driver=disk", "--guard-socket=/run/guard.sock"}, socket: "/kubelet/plugins/disk.berth.dev/csi.sock"},
 		"simulated disks": {flags: []string{"--driver=disk", "--guard-socket=/run/guard.sock", "--simulated-disks=/srv/disks"},
 			socket: "/kubelet/plugins/disk.berth.dev/csi.sock"},
-		"a driver that does not exist":        {flags: []string{"--driver=tape"}, refusal: "neither local nor disk"},
+		"a driver that does not exist":        {flags: []string{"--driver=tape"}, refusal: "use local or disk"},
 		"shared disks without a guard":        {flags: []string{"--driver=disk"}, refusal: "needs --guard-socket"},
 		"simulated disks of the local driver": {flags: []string{"--simulated-disks=/srv/disks"}, refusal: "is for --driver disk"},
 		"simulated disks at a relative path": {flags: []string{"--driver=disk", "--guard-socket=/g", "--simulated-disks=disks"},
