@@ -211,39 +211,6 @@ func TestATakeoverThatTheTargetOnlyClaimsIsNoTakeover(t *testing.T) {
 	}
 }
 
-func TestAFlushSucceedsOnlyIfNoWriteWasRefused(t *testing.T) {
-	p := newPair(t, iscsitest.Options{}, shared.Capabilities{})
-	a := p.disks["a"]
-	p.ok(a.Flush(t.Context(), disk))
-	p.ok(p.takeover())
-	if err := a.Flush(t.Context(), disk); !errors.Is(err, provision.ErrConflict) {
-		t.Errorf("without a write, while another node has the reservation: %v", err)
-	}
-	p.nodes["a"].Buffer("1")
-	if err := a.Flush(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("a write that is refused: %v", err)
-	}
-	p.ok(a.Register(t.Context(), disk, keyA, shared.OwnMount))
-	p.ok(a.Reserve(t.Context(), disk, keyB, keyA))
-	if err := a.Flush(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("the same epoch, later: %v", err)
-	}
-	p.ok(a.Register(t.Context(), disk, keyA+1, shared.Idle))
-	p.ok(a.Flush(t.Context(), disk))
-}
-
-func TestPagesThatWereDroppedFailNoLaterFlush(t *testing.T) {
-	p := newPair(t, iscsitest.Options{}, shared.Capabilities{})
-	p.nodes["a"].Buffer("old")
-	p.ok(p.takeover())
-	p.ok(p.disks["a"].Register(t.Context(), disk, keyA+1, shared.Idle))
-	p.ok(p.disks["a"].Reserve(t.Context(), disk, keyB, keyA+1))
-	p.ok(p.disks["a"].Flush(t.Context(), disk))
-	if log := p.target.Log(); len(log) != 0 {
-		t.Errorf("the disk executed %v", log)
-	}
-}
-
 // Registrations that change without end are not a view.
 func TestRegistrationsThatChangeMeanwhileAreReadAnew(t *testing.T) {
 	for changes, want := range map[int]error{1: nil, 1000: provision.ErrUnavailable} {
