@@ -12,6 +12,7 @@ import (
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/iscsi"
 	"berth.dev/berth/internal/provision/iscsi/iscsitest"
+	"berth.dev/berth/internal/provision/iscsi/scsi"
 	"berth.dev/berth/internal/provision/shared"
 )
 
@@ -171,54 +172,53 @@ func TestARequestThatCanNeverBeMetIsInvalid(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsReachedInTwoWaysIsRefused(t *testing.T) {
-	for name, second := range map[string]func(*iscsitest.Node){
-		"two sessions": func(n *iscsitest.Node) {
-			n.Extra = []iscsi.Session{{Name: "session2", Target: "iqn.2026-01.com.example:array", Interface: "eth1", LoggedIn: true, Host: 4}}
-		},
-		"two targets": func(n *iscsitest.Node) {
-			n.Others = []iscsi.Unit{{Address: "5:0:0:1", Host: 5, WWID: "naa." + unitName, Path: "/dev/sdc"}}
-		},
-		"multipath": func(n *iscsitest.Node) { n.Holders, n.Multipath = []string{"dm-0"}, "dm-0" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := begin(t, iscsitest.Options{}, shared.Capabilities{})
-			f.attach(disk)
-			second(f.node)
-			v, err := f.disks.Look(t.Context(), disk)
-			if !errors.Is(err, provision.ErrUnsupported) || !strings.Contains(err.Error(), "multipath") || v != (shared.View{}) {
-				t.Errorf("%+v, %v", v, err)
-			}
-			if err := f.disks.Reserve(t.Context(), disk, 0, 1); !errors.Is(err, provision.ErrUnsupported) {
-				t.Errorf("reserving it: %v", err)
-			}
-		})
-	}
-}
-
-func TestADiskThatADeviceIsMadeOfIsInUse(t *testing.T) {
+func TestOtherSessionsAndUnitsAreLeftAlone(t *testing.T) {
 	f := begin(t, iscsitest.Options{}, shared.Capabilities{})
+	f.node.Extra = []iscsi.Session{{Name: "session9", Target: "iqn.2026-01.com.example:other", Interface: "default", LoggedIn: true, Host: 9,
+		Units: []iscsi.Unit{{Address: "9:0:0:1", Host: 9, LUN: 1, Path: "/dev/sdz", WWID: "naa.5"}}}}
+	if v, err := f.disks.Look(t.Context(), disk); err != nil || v != (shared.View{}) {
+		t.Errorf("a unit of another target: %+v, %v", v, err)
+	}
+	f.node.Beside = []iscsi.Unit{{Address: "3:0:0:7", Host: 3, LUN: 7}}
 	f.attach(disk)
-	f.node.Holders = []string{"dm-3"}
-	for name, err := range map[string]error{
-		"register": f.disks.Register(t.Context(), disk, 1, shared.Idle), "flush": f.disks.Flush(t.Context(), disk), "detach": f.disks.Detach(t.Context(), disk),
-	} {
-		if !errors.Is(err, provision.ErrInUse) || !strings.Contains(err.Error(), "dm-3") {
-			t.Errorf("%s: %v", name, err)
-		}
+	if err := f.disks.Detach(t.Context(), disk); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := f.disks.Look(t.Context(), disk); err != nil || v != (shared.View{}) || strings.Contains(f.node.Transcript(), "logout") {
+		t.Errorf("%+v, %v, and the commands\n%s", v, err, f.node.Transcript())
 	}
 }
 
-func TestAPathThatIsAwayIsNotADiskThatIsDetached(t *testing.T) {
+func TestADiskIsDetachedWhileAnotherOfItsTargetIsAttached(t *testing.T) {
 	f := begin(t, iscsitest.Options{}, shared.Capabilities{})
-	before := f.attach(disk)
-	f.target.Cut("a", true)
-	if v, err := f.disks.Look(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) || v != (shared.View{}) {
-		t.Errorf("while the path is away: %+v, %v", v, err)
+	second := with(func(d *shared.Disk) { d.Handle = strings.TrimSuffix(handle, "1") + "2" })
+	var v shared.View
+	err := errors.New("no look")
+	f.node.Scanning = func() { v, err = f.disks.Look(t.Context(), second) }
+	f.attach(disk)
+	if err != nil || v != (shared.View{}) {
+		t.Errorf("%+v, %v", v, err)
 	}
-	f.target.Cut("a", false)
-	if v, err := f.disks.Look(t.Context(), disk); err != nil || v != before {
-		t.Errorf("afterwards: %+v, %v; before: %+v", v, err, before)
+}
+
+func TestASessionThatIsThereAlreadyIsUsed(t *testing.T) {
+	f := begin(t, iscsitest.Options{}, shared.Capabilities{})
+	f.node.Exit["iscsiadm login"] = 15
+	if v := f.attach(disk); v.Link != ownership.AttachFailed || !strings.Contains(v.Problem, "ended at once") {
+		t.Errorf("a session that iscsiadm knows and the kernel does not: %+v", v)
+	}
+}
+
+func TestATargetWithoutTheTypeOfReservationIsRefused(t *testing.T) {
+	f := begin(t, iscsitest.Options{}, shared.Capabilities{})
+	f.node.Around = func(cdb []byte, execute func() scsi.Result) (scsi.Result, error) {
+		if cdb[0] == codeIn && cdb[1] == 2 {
+			return scsi.Result{Data: []byte{0, 8, 1, 0x80, 8, 0, 0, 0}}, nil
+		}
+		return execute(), nil
+	}
+	if v := f.attach(disk); v.Link != ownership.AttachFailed || !strings.Contains(v.Problem, "Write Exclusive") {
+		t.Errorf("%+v", v)
 	}
 }
 
@@ -243,11 +243,20 @@ func TestACommandThatHangsHoldsUpItsDiskOnly(t *testing.T) {
 	c.Patience = time.Nanosecond
 	impatient := iscsi.New(c)
 	f.node.Hang = make(chan struct{})
+	sent := 0
+	f.node.Around = func(_ []byte, execute func() scsi.Result) (scsi.Result, error) {
+		sent++
+		return execute(), nil
+	}
 	if _, err := impatient.Look(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) {
 		t.Errorf("a disk that does not answer: %v", err)
 	}
 	close(f.node.Hang)
 	impatient.Wait()
+	if sent > 1 {
+		t.Errorf("%d commands were sent for a caller that gave up", sent)
+	}
+	f.node.Around = nil
 	if v, err := f.disks.Look(t.Context(), disk); err != nil || v.Link != ownership.Attached {
 		t.Errorf("a disk that answers again: %+v, %v", v, err)
 	}

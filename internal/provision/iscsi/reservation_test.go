@@ -177,6 +177,40 @@ func TestADiskIsClearedByASessionThatWasNotRegistered(t *testing.T) {
 	}
 }
 
+func TestAReservationOfAnotherTypeIsNotHeld(t *testing.T) {
+	p := newPair(t, iscsitest.Options{}, shared.Capabilities{})
+	p.target.Retype(3)
+	if v, err := p.disks["a"].Look(t.Context(), disk); err != nil || v.Holder != keyA || v.Holding {
+		t.Errorf("%+v, %v", v.Disk, err)
+	}
+}
+
+// PREEMPT of a key that has no reservation would remove its registration.
+func TestAKeyThatHoldsNothingLosesNothing(t *testing.T) {
+	p := newPair(t, iscsitest.Options{}, shared.Capabilities{})
+	const other = keyA + 1
+	p.target.Register(uint64(other))
+	if err := p.disks["b"].Reserve(t.Context(), disk, other, keyB); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+	if keys, _ := p.target.Registrations(); len(keys) != 3 {
+		t.Errorf("the registrations are %#x", keys)
+	}
+}
+
+func TestATakeoverThatTheTargetOnlyClaimsIsNoTakeover(t *testing.T) {
+	p := newPair(t, iscsitest.Options{}, shared.Capabilities{})
+	p.nodes["b"].Around = func(cdb []byte, execute func() scsi.Result) (scsi.Result, error) {
+		if cdb[0] == codeOut && cdb[1] == 5 {
+			return scsi.Result{}, nil
+		}
+		return execute(), nil
+	}
+	if err := p.takeover(); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+}
+
 // Registrations that change without end are not a view.
 func TestRegistrationsThatChangeMeanwhileAreReadAnew(t *testing.T) {
 	for changes, want := range map[int]error{1: nil, 1000: provision.ErrUnavailable} {

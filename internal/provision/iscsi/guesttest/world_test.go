@@ -240,6 +240,6 @@ func (s *san) world() *conformance.World {
 	return &conformance.World{
 		Disk: disk, Node: func(name string) shared.Disks { return s.nodes[name] },
 		Settled: s.settled, Open: s.open, WriteBack: s.writeBack, Relogin: s.relogin, Restart: s.restart,
-		Written: s.written, Misplace: func() { s.target.misplace(s.disks[1]) },
+		Written: s.written, Misplace: func() { s.target.misplace(s.disks[1]) }, Lenient: true,
 	}
 }

@@ -28,6 +28,10 @@ type Node struct {
 	Hang chan struct{}
 	// Around, if it is set, runs around every command for the device.
 	Around func(cdb []byte, execute func() scsi.Result) (scsi.Result, error)
+	// Scanning, if it is set, runs before each search for a unit.
+	Scanning func()
+	// Beside are further units of the node's session.
+	Beside []iscsi.Unit
 	// Others are disks of the machine that the target does not have.
 	Others []iscsi.Unit
 	// Holders are devices that are made of the disk, and Multipath one of them.
@@ -123,6 +127,7 @@ func (n *Node) Sessions() ([]iscsi.Session, error) {
 	all := slices.Clone(n.Extra)
 	if s := n.t.sessions[n.name]; s != nil {
 		own := iscsi.Session{Name: "session1", Target: n.t.TargetName, Interface: "default", LoggedIn: !s.away, Host: 3}
+		own.Units = slices.Clone(n.Beside)
 		if s.units {
 			own.Units = append(own.Units, n.unit(s))
 		}
@@ -152,6 +157,9 @@ func (n *Node) Disks() ([]iscsi.Unit, error) {
 
 // Scan implements iscsi.Kernel.
 func (n *Node) Scan(_ context.Context, _ iscsi.Session, lun int) error {
+	if n.Scanning != nil {
+		n.Scanning()
+	}
 	n.t.mu.Lock()
 	defer n.t.mu.Unlock()
 	if s := n.t.sessions[n.name]; s != nil && lun == n.t.LUN {

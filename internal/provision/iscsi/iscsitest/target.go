@@ -309,3 +309,10 @@ func (t *Target) Tell(node string, conditions int) {
 	defer t.mu.Unlock()
 	t.sessions[node].attentions += conditions
 }
+
+// Retype gives the reservation another type.
+func (t *Target) Retype(kind byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kind = kind
+}

@@ -29,6 +29,9 @@ type World struct {
 	Written func() []string
 	// Misplace puts another device in the disk's place.
 	Misplace func()
+	// Lenient: the target takes the writes of every session of the node that holds the
+	// reservation, also of one that is not registered.
+	Lenient bool
 }
 
 // Device is an open device.
