@@ -142,3 +142,24 @@ func TestANodeKeepsWhetherPodsMayRunThereAndWhatItSaysOfVolumes(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Where attachments may go follows from where the pods that use them may run.
+func TestAPodThatUsesAVolumeWithEpochsKeepsWhereItMayRun(t *testing.T) {
+	p := &corev1.Pod{Spec: corev1.PodSpec{
+		NodeName: "n", NodeSelector: map[string]string{"a": "b"}, Tolerations: []corev1.Toleration{{Key: "t"}},
+		Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAffinity: &corev1.PodAffinity{}},
+		Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}},
+	}}
+	got := cut(t, cutPod(driver.Disk()), p).Spec
+	if got.NodeSelector["a"] != "b" || len(got.Tolerations) != 1 || got.Affinity == nil || got.Affinity.NodeAffinity == nil || got.Affinity.PodAffinity != nil {
+		t.Errorf("it keeps %+v", got)
+	}
+	if got := cut(t, cutPod(driver.Local()), p).Spec; got.NodeSelector != nil || got.Tolerations != nil || got.Affinity != nil {
+		t.Errorf("a pod of the local driver keeps %+v", got)
+	}
+	p.Spec.Volumes = nil
+	if got := cut(t, cutPod(driver.Disk()), p).Spec; got.NodeSelector != nil || got.Tolerations != nil || got.Affinity != nil {
+		t.Errorf("a pod without claims keeps %+v", got)
+	}
+}

@@ -126,3 +126,33 @@ func TestASnapshotOfAnotherDriverIsNotLookedFor(t *testing.T) {
 		}
 	}
 }
+
+// A pod may use a shared disk beside a local volume. The label that moves says where the disk can be used, and
+// the local driver neither reserves anything for it nor refuses a node because of it.
+func TestAVolumeOfASharedDiskIsLeftToTheLabelThatMoves(t *testing.T) {
+	disk, lists := driver.Disk(), shared(driver.Local())
+	pv, v := &lists.PersistentVolumes[1], &lists.Volumes[1]
+	pv.Spec.CSI.Driver, pv.Spec.NodeAffinity = disk.Name, disk.Affinity(v.Name)
+	v.Spec.Driver, v.Spec.Replicas, v.Status.Replicas = disk.Name, nil, nil
+	v.Spec.Replication = v1alpha1.Replication{Factor: 2, Kind: v1alpha1.ReplicationAttachments, Attachments: &v1alpha1.Attachments{MaxShares: 2}}
+	v.Status.Ownership = &v1alpha1.Ownership{
+		Primary:  v1alpha1.Primary{Node: "n2", Phase: v1alpha1.PrimaryActive},
+		Replicas: []v1alpha1.OwnedReplica{{Node: "n1", State: v1alpha1.OwnedReady}, {Node: "n2", State: v1alpha1.OwnedReady}},
+	}
+	lists.StorageClasses[1].Provisioner = disk.Name
+
+	got, err := Reader{Driver: driver.Local(), Objects: lists}.Read(t.Context(), podWith(claimVolume("2")))
+	if err != nil || got != nil {
+		t.Errorf("a pod with nothing else wants %+v, %v", got, err)
+	}
+	got, err = Reader{Driver: driver.Local(), Objects: lists}.Read(t.Context(), podWith(claimVolume("2"), claimVolume("3")))
+	if err != nil || len(got.Wanted) != 1 || len(got.Holders) != 0 || got.Unready != "" {
+		t.Errorf("beside a local claim it wants %+v, %v", got, err)
+	}
+	if free := lists.Book(&beats{}).Room("n1", "fast").Largest; free != 6*gi { // 1Gi, 2Gi and 1Gi of 10Gi are taken
+		t.Errorf("%d MiB are free: a pool is charged for a disk", free/mi)
+	}
+	if _, ours := persistentVolume(driver.Local(), pv); ours {
+		t.Error("the ledger of local volumes counts its PersistentVolume")
+	}
+}
