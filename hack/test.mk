@@ -24,7 +24,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-release test-alerts test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-release-all test-leave test-btrfs test-guard test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record test-fuzz mutants soak ## Everything, long models included
+test-all: test test-release-all test-leave test-btrfs test-guard test-disks test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record test-fuzz mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -93,6 +93,12 @@ test-btrfs: ## Tests on real btrfs, on this machine, with crashes and losses of 
 test-guard: ## How a guard finds, stops and proves the end of real writers, on this machine
 	@command -v mkfs.btrfs >/dev/null || apt-get install -y btrfs-progs
 	go test -tags platform -count=1 -timeout 5m ./internal/guard/...
+
+# These run on this machine, as root, on loop devices.
+.PHONY: test-disks
+test-disks: bin/lab ## Simulated shared disks with block devices, and real filesystems that move from agent to agent, on this machine
+	go test -tags platform -count=1 -timeout 5m ./internal/provision/shared/simdisk
+	$(ENVTEST) go test -tags platform -count=1 -timeout 10m -run 'Real|NotUnmounted' ./internal/agent
 
 # Guests with ZFS have a target of their own: the first one takes ten minutes more, to build
 # its modules.

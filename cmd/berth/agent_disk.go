@@ -30,7 +30,7 @@ func (f *agentFlags) runDisk(ctx context.Context, d *doors) error {
 		return err
 	}
 	o := f.options(d, registry)
-	a, err := agent.NewDisk(o, agent.SharedDisks{
+	a, err := agent.NewDisk(ctx, o, agent.SharedDisks{
 		Boot: boot, Journal: agent.JournalDir(f.kubeletDir, o.Driver.Name), Disks: f.provisioners(),
 		Guard: word.Client{Socket: f.guardSocket}, Machine: attached.Kernel{}, Mounter: mounter, Mkfs: mounter.Mkfs,
 		Holding: attached.Holding,

@@ -41,7 +41,7 @@ func Local() Driver {
 }
 
 // Disk is the driver of shared disks: each is attached to several nodes, of which one at a time writes.
-// No process serves it yet.
+// Agents serve it; no controller does yet.
 func Disk() Driver {
 	return Driver{
 		Name:        v1alpha1.DiskDriverName,

@@ -110,7 +110,7 @@ func identify(dir string, number uint64) (provision.Identity, error) {
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "partition")); err != nil {
-		return disk(dir), nil
+		return disk(dir), nil //nolint:nilerr // it is none
 	}
 	return partition(dir)
 }
