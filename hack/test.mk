@@ -24,7 +24,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-release test-alerts test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-release-all test-leave test-btrfs test-guard test-platform-all test-platform-iscsi test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-record test-fuzz mutants soak ## Everything, long models included
+test-all: test test-release-all test-leave test-btrfs test-guard test-disks test-platform-all test-platform-iscsi test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-e2e-failover test-record test-fuzz mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -102,6 +102,12 @@ test-guard: ## How a guard finds, stops and proves the end of real writers, on t
 	@command -v mkfs.btrfs >/dev/null || apt-get install -y btrfs-progs
 	go test -tags platform -count=1 -timeout 5m ./internal/guard/...
 
+# These run on this machine, as root, on loop devices.
+.PHONY: test-disks
+test-disks: bin/lab ## Simulated shared disks with block devices, and real filesystems that move from agent to agent, on this machine
+	go test -tags platform -count=1 -timeout 5m ./internal/provision/shared/simdisk
+	$(ENVTEST) go test -tags platform -count=1 -timeout 10m -run 'Real|NotUnmounted' ./internal/agent
+
 # Guests with ZFS have a target of their own: the first one takes ten minutes more, to build
 # its modules.
 .PHONY: test-platform-zfs
@@ -158,6 +164,12 @@ test-e2e-nodes: lab-tools images bin/kubectl-berth ## Objects that are lost and 
 test-e2e-restore: lab-tools images image-scheduler bin/kubectl-berth ## An API server that goes back to an older backup, and every volume's bytes
 	go run ./test/demo install scheduler.enabled=true
 	go test -tags e2e,thorough -count=1 -timeout 100m -v -run 'GoesBack' ./test/e2e
+
+# The target is in a guest of its own.
+.PHONY: test-e2e-failover
+test-e2e-failover: lab-tools images ## A shared disk on iSCSI whose node loses its power: the time of each step
+	go run ./test/demo install guard.enabled=true disk.enabled=true
+	go test -tags e2e,failover -count=1 -timeout 40m -v -run 'OutlivesTheNode' ./test/e2e
 
 .PHONY: test-e2e-separate
 test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own

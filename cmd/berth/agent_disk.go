@@ -39,7 +39,7 @@ func (f *agentFlags) runDisk(ctx context.Context, d *doors, asks *agentPeers) er
 	}
 	units := iscsi.New(iscsi.Config{Runner: run.Host{Runner: runner}, Kernel: kernel.Kernel{}, Used: holders.Used})
 	defer units.Wait()
-	a, err := agent.NewDisk(o, agent.SharedDisks{
+	a, err := agent.NewDisk(ctx, o, agent.SharedDisks{
 		Boot: boot, Journal: agent.JournalDir(f.kubeletDir, o.Driver.Name), Disks: f.provisioners(units),
 		Guard: word.Client{Socket: f.guardSocket}, Machine: attached.Kernel{}, Mounter: mounter, Mkfs: mounter.Mkfs,
 		Holding: attached.Holding,

@@ -54,16 +54,17 @@ type DiskAgent struct {
 	// tainted says whether an administrator has declared this node dead; nil is not known yet.
 	tainted atomic.Pointer[bool]
 	staging *staging.Service
+	kept    journal.Journal
 	guard   owner.Guard
 	end     context.CancelFunc
 }
 
-// NewDisk puts the parts together.
-func NewDisk(o Options, d SharedDisks) (*DiskAgent, error) {
+// NewDisk puts the parts together. What the Owner begins in the background ends with ctx, or with Run.
+func NewDisk(ctx context.Context, o Options, d SharedDisks) (*DiskAgent, error) {
 	if d.Guard == nil {
 		return nil, fmt.Errorf("%w: the agent of driver %s needs the guard of its node", provision.ErrInvalid, o.Driver.Name)
 	}
-	a := &DiskAgent{front: newFront(o), guard: d.Guard}
+	a := &DiskAgent{front: newFront(o), guard: d.Guard, kept: journal.Journal{Files: d.Journal}}
 	scheme, api, err := a.api()
 	if err != nil {
 		return nil, err
@@ -77,14 +78,12 @@ func NewDisk(o Options, d SharedDisks) (*DiskAgent, error) {
 		peers = noPeers{}
 	}
 	log := o.Log.WithName("owner")
-	kept := journal.Journal{Files: d.Journal}
-	ctx, end := context.WithCancel(context.Background())
-	a.end = end
+	ctx, a.end = context.WithCancel(ctx)
 	a.loop = owner.NewLoop(ctx, o.Clock, log)
 	a.owner = owner.New(owner.Config{
 		Node: o.Node, Boot: d.Boot,
 		World: &owner.Node{
-			Journal: kept, Disks: d.Disks, Peers: peers, Live: o.Driver.Live(live), Status: live,
+			Journal: a.kept, Disks: d.Disks, Peers: peers, Live: o.Driver.Live(live), Status: live,
 			Guard: d.Guard, Holding: d.Holding, MountTable: o.Mounts, Mounter: d.Mounter,
 			OutOfService: a.outOfService, Clock: o.Clock,
 			Warn: func(volume, warning string) { log.Info(warning, "volume", volume) },
@@ -95,17 +94,20 @@ func NewDisk(o Options, d SharedDisks) (*DiskAgent, error) {
 	a.staging = staging.New(staging.Config{
 		Node: o.Node, KubeletDir: o.KubeletDir, Wishes: a.wishes, Mounts: o.Mounts, Locks: a.locks,
 		Disks: attached.New(attached.Config{
-			Boot: d.Boot, Journal: kept, Machine: d.Machine, Mounter: d.Mounter, Mkfs: d.Mkfs, Wishes: a.wishes,
+			Boot: d.Boot, Journal: a.kept, Machine: d.Machine, Mounter: d.Mounter, Mkfs: d.Mkfs, Wishes: a.wishes,
 		}),
 		Owner: owner.ByKind{
 			Wishes: a.wishes, Default: o.Driver.Kind, OneCopy: staging.OneCopy{Locks: a.locks}, Epochs: a.owner,
-			Kept: func(id string) (bool, error) {
-				_, found, err := kept.Load(id)
-				return found, err
-			},
+			Kept: a.knows,
 		},
 	})
 	return a, nil
+}
+
+// knows says whether the node keeps knowledge of a volume's epochs.
+func (a *DiskAgent) knows(id string) (bool, error) {
+	_, found, err := a.kept.Load(id)
+	return found, err
 }
 
 // noPeers answers for no node: silence is no answer, and the rules wait for those that they need.

@@ -68,8 +68,9 @@ func (a *DiskAgent) seen(object any) {
 	if !ok || !a.options.Driver.Owns(v) {
 		return
 	}
-	if r := v.Status.Ownership; r != nil && (r.Primary.Node == a.options.Node ||
-		slices.ContainsFunc(r.Replicas, func(e v1alpha1.OwnedReplica) bool { return e.Node == a.options.Node })) || a.owner.Knows(v.Name) {
+	known, err := a.knows(v.Name)
+	here := func(e v1alpha1.OwnedReplica) bool { return e.Node == a.options.Node }
+	if r := v.Status.Ownership; known || err != nil || r != nil && (r.Primary.Node == a.options.Node || slices.ContainsFunc(r.Replicas, here)) {
 		a.loop.Poke(v.Name, 0)
 	}
 }

@@ -77,7 +77,7 @@ const (
 )
 
 // newShared makes the Volume and the nodes, and starts an agent on each.
-func newShared(t *testing.T, make func(s *scene, node string) machinery, change ...func(*v1alpha1.Volume)) *scene {
+func newShared(t *testing.T, made func(s *scene, node string) machinery, change ...func(*v1alpha1.Volume)) *scene {
 	t.Helper()
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
 	name = name[max(0, len(name)-40):]
@@ -103,7 +103,7 @@ func newShared(t *testing.T, make func(s *scene, node string) machinery, change 
 	t.Cleanup(func() { _ = s.Client.Delete(context.WithoutCancel(t.Context()), v) })
 	for _, node := range []string{alpha, beta} {
 		n := &sharing{s: s, name: node + "-" + strings.Trim(name, "-"), dir: t.TempDir(), guard: &sentry{fenced: true}, traffic: &traffic{}}
-		n.journal, n.made = journal.Dir(filepath.Join(t.TempDir(), "journal")), make(s, node)
+		n.journal, n.made = journal.Dir(filepath.Join(t.TempDir(), "journal")), made(s, node)
 		n.config = s.AgentConfig(t, n.name)
 		n.config.Wrap(n.traffic.wrap)
 		s.nodes[node] = n
@@ -148,7 +148,7 @@ func (n *sharing) start() {
 	}
 	d := n.made.SharedDisks
 	d.Journal, d.Guard = n.journal, n.guard
-	a, err := NewDisk(Options{
+	a, err := NewDisk(ctx, Options{
 		Driver: driver.Disk(), Node: n.name, Namespace: apitest.Namespace, KubeletDir: n.dir, Mounts: n.made.mounts,
 		Config: n.config, CSI: calls, HTTP: probes, Registry: prometheus.NewRegistry(), Peers: others{n},
 		Version: "test", Log: logr.Discard(), Clock: clock.RealClock{},

@@ -285,7 +285,7 @@ func TestAPeerWithoutAReplicaIsToldNothing(t *testing.T) {
 	if p, may, err := copies.Peer(t.Context(), s.id, "stranger"); err != nil || may || p.Node != "" {
 		t.Errorf("a stranger is told %+v, %v, %v", p, may, err)
 	}
-	if p, may, err := copies.Peer(t.Context(), s.id, s.nodes[alpha].name); err != nil || !may || p.Copy.Opened.Number != 2 {
+	if p, may, err := copies.Peer(t.Context(), s.id, s.nodes[alpha].name); err != nil || !may || int64(p.Copy.Opened.Number) != s.volume().Status.Ownership.Epoch.Number {
 		t.Errorf("a node of the record is told %+v, %v, %v", p, may, err)
 	}
 }
@@ -293,7 +293,7 @@ func TestAPeerWithoutAReplicaIsToldNothing(t *testing.T) {
 func TestAnAgentOfSharedDisksNeedsTheGuardAndSaysWhetherItAnswers(t *testing.T) {
 	s, _ := inMemory(t)
 	a := s.nodes[alpha]
-	if _, err := NewDisk(Options{Driver: driver.Disk()}, SharedDisks{}); !errors.Is(err, provision.ErrInvalid) || !strings.Contains(err.Error(), "guard") {
+	if _, err := NewDisk(t.Context(), Options{Driver: driver.Disk()}, SharedDisks{}); !errors.Is(err, provision.ErrInvalid) || !strings.Contains(err.Error(), "guard") {
 		t.Errorf("without a guard: %v", err)
 	}
 	await(t, "health", (&agent{http: a.http}).answers(t, "/healthz", http.StatusOK))

@@ -1,6 +1,9 @@
-// Package agent is the process that runs on every node that has pools.
+// Package agent is the process that runs on every node of a driver. Agent serves volumes in pools, and
+// DiskAgent shared disks; both stand behind one front. What follows is about Agent. DiskAgent has the
+// same two halves, with an Owner (package owner), its loop and its journal in place of pools and workers,
+// and writes nothing but the record of ownership, status.ownership of its Volumes.
 //
-// It has two halves. The local half serves CSI's node service, registers with
+// Agent has two halves. The local half serves CSI's node service, registers with
 // the kubelet and answers health checks. It works while the API server is away,
 // so that pods start and stop and mounted volumes stay mounted. The cluster half
 // carries out the node's replicas and publishes the state of the node's pools.

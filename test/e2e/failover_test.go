@@ -150,7 +150,7 @@ func (b *bench) unit() v1alpha1.SharedDisk {
 	}
 	return v1alpha1.SharedDisk{
 		Handle:   "iscsi://10.77.0.2/iqn.2026-01.dev.berth.lab:san/1",
-		Identity: "naa.6001405beab00010000000000000000",
+		Identity: "naa.6001405beab000100000000000000000",
 	}
 }
 

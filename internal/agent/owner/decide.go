@@ -198,10 +198,31 @@ func (o *Owner) lookAtDisk(ctx context.Context, l *look) {
 	case err != nil:
 		l.trouble = errors.Join(l.trouble, err)
 		view = shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
-	case view.Problem != "":
-		l.trouble = errors.Join(l.trouble, errors.New(view.Problem))
+	default:
+		l.trouble = errors.Join(l.trouble, o.problem(l.id, &view))
 	}
 	l.view, l.facts.Disk = view, view.Disk
+}
+
+// problem returns why a disk is not attached, nil if it is or no attach has failed.
+func (o *Owner) problem(id string, v *shared.View) error {
+	var problem string
+	o.hinted(id, func(h *hint) {
+		if v.Problem != "" && v.Problem != h.problem {
+			o.c.Log.Info("an attach failed", "volume", id, "why", v.Problem)
+		}
+		switch {
+		case v.Problem != "":
+			h.problem = v.Problem
+		case v.Link == ownership.Attached:
+			h.problem = ""
+		}
+		problem = h.problem
+	})
+	if problem == "" {
+		return nil
+	}
+	return errors.New(problem)
 }
 
 // others are the nodes that may know of the volume's epochs.

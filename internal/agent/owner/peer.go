@@ -18,7 +18,7 @@ import (
 // knows nothing answers with an empty copy. Peer takes no lock: two nodes that ask each other would wait
 // for ever.
 func (o *Owner) Peer(ctx context.Context, volume, asker string) (p ownership.Peer, may bool, err error) {
-	if may, err = o.mayAsk(ctx, volume, asker); err != nil || !may {
+	if may, err = mayAsk(ctx, o.c.World, volume, asker); err != nil || !may {
 		return ownership.Peer{}, false, err
 	}
 	k, _, err := o.c.World.Load(volume)
@@ -30,14 +30,14 @@ func (o *Owner) Peer(ctx context.Context, volume, asker string) (p ownership.Pee
 
 // mayAsk says whether the asker may know of a volume. The record is read for each question: a node that
 // has left a volume knows nothing of it any more.
-func (o *Owner) mayAsk(ctx context.Context, volume, asker string) (bool, error) {
+func mayAsk(ctx context.Context, w World, volume, asker string) (bool, error) {
 	switch {
 	case !v1alpha1.IsVolumeName(volume) || asker == "":
 		return false, nil
 	case asker == cert.Controllers:
 		return true, nil
 	}
-	object, err := o.c.World.Read(ctx, volume)
+	object, err := w.Read(ctx, volume)
 	v, err := record.Read(volume, object, err)
 	switch {
 	case record.IsAbsent(err):
@@ -46,12 +46,6 @@ func (o *Owner) mayAsk(ctx context.Context, volume, asker string) (bool, error) 
 		return false, fmt.Errorf("finding out whether node %s may ask: %w", asker, err)
 	}
 	return v.Primary.Node == asker || slices.ContainsFunc(v.Replicas, func(r ownership.Replica) bool { return r.Node == asker }), nil
-}
-
-// Knows says whether the node keeps knowledge of a volume, or cannot tell.
-func (o *Owner) Knows(volume string) bool {
-	_, found, err := o.c.World.Load(volume)
-	return found || err != nil
 }
 
 // Locate returns the disk that a Volume names.

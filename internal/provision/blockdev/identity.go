@@ -110,7 +110,7 @@ func identify(dir string, number uint64) (provision.Identity, error) {
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "partition")); err != nil {
-		return Whole(dir), nil
+		return Whole(dir), nil //nolint:nilerr // no partition
 	}
 	return partition(dir)
 }

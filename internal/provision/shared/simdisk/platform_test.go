@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,7 @@ import (
 	"berth.dev/berth/internal/provision/shared"
 	"berth.dev/berth/internal/provision/shared/conformance"
 	"berth.dev/berth/internal/provision/shared/simdisk"
+	"berth.dev/berth/internal/run"
 )
 
 // made makes a disk as an administrator does, and detaches all nodes after the test.
@@ -180,4 +182,54 @@ func TestADiskThatNoAdministratorHasMadeIsNotThere(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("the directory has %v, %v", entries, err)
 	}
+}
+
+// The page of shared disks has commands that make a simulated disk, and commands that wipe one.
+func TestTheCommandsOfTheDocumentsMakeADiskAndWipeIt(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/shared-disks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(begins string) string {
+		_, after, ok := strings.Cut(string(text), "```\n"+begins)
+		if !ok {
+			t.Fatalf("the page has no commands that begin with %s", begins)
+		}
+		commands, _, _ := strings.Cut(after, "```")
+		return begins + commands
+	}
+	sh := func(commands string) {
+		t.Helper()
+		if out, err := (run.Exec{}).Change(run.Command{Operation: "the commands", Program: "sh", Args: []string{"-ec", commands}}); err != nil {
+			t.Fatalf("%s: %v: %s", commands, err, out)
+		}
+	}
+	dir := t.TempDir()
+	sh(strings.ReplaceAll(block("mkdir"), "/srv/berth-disks", dir))
+	d := shared.Disk{Volume: "vol", Handle: "sim:///demo", Identity: "demo-serial-1"}
+	a := simdisk.In(dir, "a")
+	t.Cleanup(func() {
+		if err := a.Detach(contextOfProcess(), d); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := a.Attach(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	v, err := a.Look(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh("mkfs.ext4 -q " + v.Content.Source)
+	sh(strings.ReplaceAll(block("wipefs"), "DEVICE", v.Content.Source))
+	f, err := os.Open(v.Content.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	head := make([]byte, 2<<20)
+	if _, err := f.ReadAt(head, 0); err != nil || !blockdev.Zeros(head) {
+		t.Errorf("the disk is not empty, %v", err)
+	}
+	f.Close()
 }
