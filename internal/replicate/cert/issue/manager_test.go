@@ -36,8 +36,8 @@ func pair(t *testing.T, a issue.Authorities, node string, at time.Time) (text, k
 }
 
 func TestACertificateOutlivesItsProcessIfItServes(t *testing.T) {
-	real := time.Now() //nolint:forbidigo // crypto/x509 and client-go judge by the clock
-	a := after(t, nil, real)
+	today := time.Now() // client-go and crypto/x509 judge by the clock
+	a := after(t, nil, today)
 	known := func() (*x509.CertPool, error) { return a.Pool(), nil }
 	for name, test := range map[string]struct {
 		node   string
@@ -48,14 +48,14 @@ func TestACertificateOutlivesItsProcessIfItServes(t *testing.T) {
 		"it serves":                         {node: "alpha", roots: known, want: true},
 		"the authorities are not known yet": {node: "alpha", roots: func() (*x509.CertPool, error) { return nil, errors.New("no file") }, want: true},
 		"another node's":                    {node: "beta", roots: known},
-		"of an authority that is gone":      {node: "alpha", roots: func() (*x509.CertPool, error) { return after(t, nil, real).Pool(), nil }},
+		"of an authority that is gone":      {node: "alpha", roots: func() (*x509.CertPool, error) { return after(t, nil, today).Pool(), nil }},
 		"damaged":                           {node: "alpha", roots: known, damage: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "keys")
 			first, err := issue.NewKept(dir, "guard", "alpha", known, logr.Discard())
 			check(t, err)
-			text, key := pair(t, a, "alpha", real)
+			text, key := pair(t, a, "alpha", today)
 			_, err = first.Update(text, key)
 			check(t, err)
 			if test.damage {
@@ -67,7 +67,7 @@ func TestACertificateOutlivesItsProcessIfItServes(t *testing.T) {
 			if _, none := errors.AsType[*certificate.NoCertKeyError](err); (got != nil) != test.want || none == test.want {
 				t.Fatalf("got %v, %v", got, err)
 			}
-			text, key = pair(t, a, test.node, real)
+			text, key = pair(t, a, test.node, today)
 			if _, err := second.Update(text, key); err != nil {
 				t.Errorf("the next one is not kept: %v", err)
 			}
@@ -76,12 +76,12 @@ func TestACertificateOutlivesItsProcessIfItServes(t *testing.T) {
 }
 
 func TestTheKeyOfANodeIsForRootAlone(t *testing.T) {
-	real := time.Now() //nolint:forbidigo // client-go names files by the clock
+	today := time.Now() // client-go and crypto/x509 judge by the clock
 	dir := filepath.Join(t.TempDir(), "keys")
-	a := after(t, nil, real)
+	a := after(t, nil, today)
 	kept, err := issue.NewKept(dir, "agent", "alpha", func() (*x509.CertPool, error) { return a.Pool(), nil }, logr.Discard())
 	check(t, err)
-	_, err = kept.Update(pair(t, a, "alpha", real))
+	_, err = kept.Update(pair(t, a, "alpha", today))
 	check(t, err)
 	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "agent-current.pem"): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
