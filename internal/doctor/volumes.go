@@ -25,7 +25,7 @@ func (e *exam) volume(v *v1alpha1.Volume) {
 	}
 	if len(v.Spec.Replicas) == 0 {
 		f.Message = "it has no node yet"
-		e.add(Unplaced, f, e.explain(v))
+		e.add(Unplaced, f, explain(v))
 	}
 	for _, wish := range v.Spec.Replicas {
 		e.replica(f, v, wish)
@@ -46,7 +46,7 @@ func (e *exam) claimed(v *v1alpha1.Volume, claim string) bool {
 }
 
 // explain returns the command that says why a Volume is not made.
-func (e *exam) explain(v *v1alpha1.Volume) string {
+func explain(v *v1alpha1.Volume) string {
 	if ref := v.Spec.ClaimRef; ref != nil {
 		return fmt.Sprintf("kubectl berth explain pvc %s -n %s", ref.Name, ref.Namespace)
 	}
@@ -99,7 +99,7 @@ func (e *exam) failed(f Finding, v *v1alpha1.Volume, entry *v1alpha1.ReplicaStat
 		}
 		e.add(Conflict, f, next)
 	default:
-		e.add(NotMade, f, e.explain(v), "kubectl describe bvol "+v.Name)
+		e.add(NotMade, f, explain(v), "kubectl describe bvol "+v.Name)
 	}
 }
 

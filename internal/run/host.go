@@ -10,7 +10,9 @@ type Host struct{ Runner Runner }
 var _ Runner = Host{}
 
 // Query implements Runner.
-func (h Host) Query(ctx context.Context, c Command) ([]byte, error) { return h.Runner.Query(ctx, onHost(c)) }
+func (h Host) Query(ctx context.Context, c Command) ([]byte, error) {
+	return h.Runner.Query(ctx, onHost(c))
+}
 
 // Change implements Runner.
 func (h Host) Change(c Command) ([]byte, error) { return h.Runner.Change(onHost(c)) }

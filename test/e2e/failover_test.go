@@ -74,7 +74,9 @@ type failover struct {
 	at    []time.Time
 }
 
-func (f *failover) reach(step string) { f.names, f.at = append(f.names, step), append(f.at, time.Now()) }
+func (f *failover) reach(step string) {
+	f.names, f.at = append(f.names, step), append(f.at, time.Now())
+}
 
 func (f *failover) String() string {
 	var out strings.Builder
@@ -130,14 +132,16 @@ func (b *bench) writer(name string, claim *corev1.PersistentVolumeClaim) {
 	pod.Spec.Containers[0].Command = []string{"sh", "-c", writes}
 	template := claim.DeepCopy()
 	template.ObjectMeta = metav1.ObjectMeta{Name: "data"}
-	b.create(&appsv1.StatefulSet{
+	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: new(int32(1)), ServiceName: name, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*template},
 		},
-	})
+	}
+	b.create(set)
+	b.Cleanup(func() { b.remove(set) })
 }
 
 // unit makes a logical unit at the lab's target, and has the nodes' initiator run as a service of theirs.
@@ -159,7 +163,7 @@ func (b *bench) sharedDisk(claim string, disk v1alpha1.SharedDisk) (*v1alpha1.Vo
 	b.Helper()
 	const size = "256Mi"
 	v := &v1alpha1.Volume{
-		ObjectMeta: metav1.ObjectMeta{Name: "vol-shareddemoaaaaaaaaaaaaaaaaaaaaaa"},
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeName(b.namespace + "-" + claim)},
 		Spec: v1alpha1.VolumeSpec{
 			Driver: v1alpha1.DiskDriverName, Capacity: resource.MustParse(size), VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4,
 			PoolClass: "none", Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementVolume,
@@ -188,7 +192,11 @@ func (b *bench) sharedDisk(claim string, disk v1alpha1.SharedDisk) (*v1alpha1.Vo
 		},
 	}
 	b.create(v, pv, c)
-	b.Cleanup(func() { b.remove(pv); b.remove(v) })
+	b.Cleanup(func() {
+		b.remove(c)
+		b.remove(pv)
+		b.remove(v) // once the disk is attached to no node
+	})
 	return v, c
 }
 

@@ -199,30 +199,30 @@ func (o *Owner) lookAtDisk(ctx context.Context, l *look) {
 		l.trouble = errors.Join(l.trouble, err)
 		view = shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
 	default:
-		l.trouble = errors.Join(l.trouble, o.problem(l.id, &view))
+		var fresh bool
+		o.hinted(l.id, func(h *hint) { fresh, failed = h.learn(&view) })
+		if fresh {
+			o.c.Log.Info("an attach failed", "volume", l.id, "why", view.Problem)
+		}
+		l.trouble = errors.Join(l.trouble, failed)
 	}
 	l.view, l.facts.Disk = view, view.Disk
 }
 
-// problem returns why a disk is not attached, nil if it is or no attach has failed.
-func (o *Owner) problem(id string, v *shared.View) error {
-	var problem string
-	o.hinted(id, func(h *hint) {
-		if v.Problem != "" && v.Problem != h.problem {
-			o.c.Log.Info("an attach failed", "volume", id, "why", v.Problem)
-		}
-		switch {
-		case v.Problem != "":
-			h.problem = v.Problem
-		case v.Link == ownership.Attached:
-			h.problem = ""
-		}
-		problem = h.problem
-	})
-	if problem == "" {
-		return nil
+// learn remembers why a disk is not attached, and returns it: nil if it is, or no attach has failed. A failed
+// attach is cleaned up soon, and the kubelet asks later. fresh says that the reason is new.
+func (h *hint) learn(v *shared.View) (fresh bool, why error) {
+	switch {
+	case v.Problem != "":
+		fresh = v.Problem != h.problem
+		h.problem = v.Problem
+	case v.Link == ownership.Attached:
+		h.problem = ""
 	}
-	return errors.New(problem)
+	if h.problem == "" {
+		return false, nil
+	}
+	return fresh, errors.New(h.problem)
 }
 
 // others are the nodes that may know of the volume's epochs.

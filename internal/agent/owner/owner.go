@@ -55,8 +55,7 @@ type hint struct {
 	// moving: an attach or a detach is under way. failed is what the last one said.
 	moving bool
 	failed error
-	// problem is why the last attach failed, until the disk is attached: a failed one is cleaned up soon,
-	// and the kubelet asks later.
+	// problem is why the last attach failed, until the disk is attached.
 	problem string
 	// cleared is the last lapse after which no epoch from before it can go on here.
 	cleared uint64

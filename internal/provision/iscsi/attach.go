@@ -54,7 +54,7 @@ func (c call) attach(ctx context.Context) error {
 		return err
 	}
 	if at.session == nil {
-		if err := c.login(ctx); err != nil {
+		if err := (initiator{c}).login(ctx); err != nil {
 			return err
 		}
 		if at, err = c.find(); err != nil {
@@ -121,7 +121,7 @@ func (p *Disks) Detach(ctx context.Context, d shared.Disk) error {
 			}
 		}
 		if at.unit == nil && (at.session == nil || len(at.session.Units) == 0) {
-			if err := c.logout(at.session); err != nil {
+			if err := (initiator{c}).logout(at.session); err != nil {
 				return err
 			}
 		}

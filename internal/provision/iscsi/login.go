@@ -54,14 +54,17 @@ var settings = [][2]string{
 	{"node.session.initial_login_retry_max", "1"},
 }
 
+// initiator logs in and out, by open-iscsi.
+type initiator struct{ call }
+
 // login makes a session through the first portal that answers.
-func (c call) login(ctx context.Context) error {
+func (i initiator) login(ctx context.Context) error {
 	var failed []error
-	for _, portal := range c.Portals {
+	for _, portal := range i.Portals {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		err := c.loginAt(portal)
+		err := i.loginAt(portal)
 		if err == nil {
 			return nil
 		}
@@ -70,47 +73,47 @@ func (c call) login(ctx context.Context) error {
 	return provision.Unavailable(errors.Join(failed...))
 }
 
-func (c call) loginAt(portal netip.AddrPort) error {
-	record := []string{"-m", "node", "-T", c.Target, "-p", portal.String(), "-I", c.interfaceName()}
-	if err := c.iscsiadm("iscsiadm new", record, "-o", "new"); err != nil {
+func (i initiator) loginAt(portal netip.AddrPort) error {
+	record := []string{"-m", "node", "-T", i.Target, "-p", portal.String(), "-I", i.interfaceName()}
+	if err := i.iscsiadm("iscsiadm new", record, "-o", "new"); err != nil {
 		return err
 	}
 	for _, s := range settings {
-		if err := c.iscsiadm("iscsiadm update", record, "-o", "update", "-n", s[0], "-v", s[1]); err != nil {
+		if err := i.iscsiadm("iscsiadm update", record, "-o", "update", "-n", s[0], "-v", s[1]); err != nil {
 			return err
 		}
 	}
-	err := c.iscsiadm("iscsiadm login", record, "--login")
+	err := i.iscsiadm("iscsiadm login", record, "--login")
 	if err == nil || exited(err, exitSessionExists) {
 		return nil
 	}
-	return errors.Join(err, c.forget(record))
+	return errors.Join(err, i.forget(record))
 }
 
 // logout ends a session, if there is one, and removes the records of the target.
-func (c call) logout(s *Session) error {
+func (i initiator) logout(s *Session) error {
 	if s != nil {
 		number := strings.TrimPrefix(s.Name, "session")
-		if err := c.iscsiadm("iscsiadm logout", []string{"-m", "session", "-r", number}, "--logout"); err != nil {
-			return provision.Unavailable(fmt.Errorf("logging out of target %s: %w", c.Target, err))
+		if err := i.iscsiadm("iscsiadm logout", []string{"-m", "session", "-r", number}, "--logout"); err != nil {
+			return provision.Unavailable(fmt.Errorf("logging out of target %s: %w", i.Target, err))
 		}
 	}
-	if err := c.forget([]string{"-m", "node", "-T", c.Target, "-I", c.interfaceName()}); err != nil {
-		return provision.Unavailable(fmt.Errorf("removing the records of target %s: %w", c.Target, err))
+	if err := i.forget([]string{"-m", "node", "-T", i.Target, "-I", i.interfaceName()}); err != nil {
+		return provision.Unavailable(fmt.Errorf("removing the records of target %s: %w", i.Target, err))
 	}
 	return nil
 }
 
-func (c call) forget(record []string) error {
-	err := c.iscsiadm("iscsiadm delete", record, "-o", "delete")
+func (i initiator) forget(record []string) error {
+	err := i.iscsiadm("iscsiadm delete", record, "-o", "delete")
 	if exited(err, exitNoRecord) {
 		return nil
 	}
 	return err
 }
 
-func (c call) iscsiadm(operation string, record []string, args ...string) error {
-	_, err := c.c.Runner.Change(run.Command{Operation: operation, Program: Program, Args: slices.Concat(record, args)})
+func (i initiator) iscsiadm(operation string, record []string, args ...string) error {
+	_, err := i.c.Runner.Change(run.Command{Operation: operation, Program: Program, Args: slices.Concat(record, args)})
 	exit, ok := errors.AsType[*run.ExitError](err)
 	if ok && advice[exit.Code] != "" {
 		return fmt.Errorf("%s (%w)", advice[exit.Code], err)
