@@ -169,7 +169,7 @@ test-e2e-restore: lab-tools images image-scheduler bin/kubectl-berth ## An API s
 .PHONY: test-e2e-failover
 test-e2e-failover: lab-tools images ## A shared disk on iSCSI whose node loses its power: the time of each step
 	go run ./test/demo install guard.enabled=true disk.enabled=true
-	go test -tags e2e,failover -count=1 -timeout 40m -v -run 'OutlivesTheNode' ./test/e2e
+	go test -tags e2e,thorough -count=1 -timeout 40m -v -run 'OutlivesTheNode' ./test/e2e
 
 .PHONY: test-e2e-separate
 test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own

@@ -1,10 +1,11 @@
-//go:build e2e && failover
+//go:build e2e && thorough
 
 package e2e
 
 import (
 	"bufio"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,7 +13,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,8 +59,9 @@ func TestAVolumeOnASharedDiskOutlivesTheNodeThatWritesIt(t *testing.T) {
 	b.isComplete(pod, acknowledged.Load())
 
 	b.lab("power", "on", lost)
-	b.awaitVolume(v, "ready on all nodes again", standbysAreReady)
+	b.eventually("the node has attached the disk again", func() bool { return b.attached(lost, v.Spec.Replication.Attachments.Disk) })
 	steps.reach("the node that lost its power is a replica again")
+	b.awaitVolume(v, "ready on all nodes", standbysAreReady)
 	if on := v.Status.Ownership.Primary.Node; on != pod.Spec.NodeName {
 		t.Errorf("the primary is %s, and the pod is on %s", on, pod.Spec.NodeName)
 	}
@@ -126,36 +127,31 @@ func (b *bench) awaitVolume(v *v1alpha1.Volume, what string, cond func(*v1alpha1
 // writer makes a StatefulSet of one pod, which writes into the claim data-NAME-0.
 func (b *bench) writer(name string, claim *corev1.PersistentVolumeClaim) {
 	b.Helper()
-	labels := map[string]string{"app": name}
-	pod := cluster.Pod(b.namespace, name, nil)
-	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: cluster.MountPath}}
-	pod.Spec.Containers[0].Command = []string{"sh", "-c", writes}
-	template := claim.DeepCopy()
-	template.ObjectMeta = metav1.ObjectMeta{Name: "data"}
-	set := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name},
-		Spec: appsv1.StatefulSetSpec{
-			Replicas: new(int32(1)), ServiceName: name, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
-			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*template},
-		},
-	}
-	b.create(set)
+	set := b.statefulSet(name, claim, func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"sh", "-c", writes} })
 	b.Cleanup(func() { b.remove(set) })
 }
 
-// unit makes a logical unit at the lab's target, and has the nodes' initiator run as a service of theirs.
+// unit makes a logical unit at the lab's target, and starts the nodes' initiators.
 func (b *bench) unit() v1alpha1.SharedDisk {
 	b.Helper()
 	b.lab("san", "up", "--kind", "lio", "--persist", "--luns", "1", "--size", "256M")
 	b.Cleanup(func() { b.lab("san", "down") })
 	for _, node := range []string{"node1", "node2", "node3"} {
-		b.onNode(node, "sh", "-c", "pidof iscsid || iscsid")
+		b.onNode(node, "sh", "-c", initiator)
 	}
 	return v1alpha1.SharedDisk{
 		Handle:   "iscsi://10.77.0.2/iqn.2026-01.dev.berth.lab:san/1",
 		Identity: "naa.6001405beab000100000000000000000",
 	}
+}
+
+// initiator starts the service that a node of the lab does not start by itself.
+const initiator = "pidof iscsid >/dev/null || iscsid; "
+
+// attached asks a node's kernel whether it has a disk. A node that boots does not answer yet.
+func (b *bench) attached(node string, disk *v1alpha1.SharedDisk) bool {
+	names, err := b.Lab.OnNode(b.within(), node, "sh", "-c", initiator+"cat /sys/block/*/device/wwid 2>/dev/null; true")
+	return err == nil && slices.Contains(strings.Fields(names), disk.Identity)
 }
 
 // sharedDisk makes a Volume of a disk, as an administrator does, and a claim for it.

@@ -77,7 +77,7 @@ func TestAStatefulSetGetsAnotherVolumeWhenItsNodeIsGone(t *testing.T) {
 		Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{VolumeGroups: []string{group}},
 		OnNodeGone: &v1alpha1.OnNodeGone{Policy: v1alpha1.NodeGoneReleaseClaims, After: &metav1.Duration{Duration: time.Minute}},
 	})
-	set := b.statefulSet("db", class)
+	set := b.statefulSet("db", cluster.Claim(b.namespace, "data-db-0", class, "128Mi"))
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "db-0"}}
 	b.awaitRunning(pod)
 	b.sh(pod, "echo first > /data/file && sync")
@@ -112,19 +112,20 @@ func TestAStatefulSetGetsAnotherVolumeWhenItsNodeIsGone(t *testing.T) {
 	b.must(cluster.AwaitGone(b.within(), b.Cluster, old), "deleting the old volume")
 }
 
-// statefulSet makes a StatefulSet of a single pod with a volume.
-func (b *bench) statefulSet(name, class string) *appsv1.StatefulSet {
+// statefulSet makes a StatefulSet of a single pod whose volume is the claim data-NAME-0, made like the given one.
+func (b *bench) statefulSet(name string, claim *corev1.PersistentVolumeClaim, opts ...cluster.PodOption) *appsv1.StatefulSet {
 	b.Helper()
 	labels := map[string]string{"app": name}
-	claim := cluster.Claim(b.namespace, "data", class, "128Mi")
-	pod := cluster.Pod(b.namespace, name, nil)
-	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: claim.Name, MountPath: cluster.MountPath}}
+	template := claim.DeepCopy()
+	template.ObjectMeta = metav1.ObjectMeta{Name: "data"}
+	pod := cluster.Pod(b.namespace, name, nil, opts...)
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: template.Name, MountPath: cluster.MountPath}}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: new(int32(1)), ServiceName: name, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
-			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*claim},
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*template},
 		},
 	}
 	b.create(set)
