@@ -74,10 +74,10 @@ func TestNothingThatWasSeenOutlivesAContact(t *testing.T) {
 			w.leases.breaks()
 		},
 		"the next watch begins late": func(w *world, _ *Reconciler) {
-			w.leases.hang = true
+			w.leases.hangs(true)
 			w.leases.breaks()
 			w.waits(reconnect)
-			w.leases.hang = false
+			w.leases.hangs(false)
 		},
 		"the watch ends after it was quiet": func(w *world, _ *Reconciler) {
 			w.waits(renewing + time.Second)

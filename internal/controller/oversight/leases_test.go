@@ -173,6 +173,13 @@ func (l *leases) fails() {
 	}
 }
 
+// hangs says whether the answer to a new watch does not come.
+func (l *leases) hangs(hang bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hang = hang
+}
+
 // stops ends all watches and refuses new ones until it is told again.
 func (l *leases) stops(down bool) {
 	l.breaks()
