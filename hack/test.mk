@@ -50,6 +50,7 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 # Suites that take minutes each, in guests of their own.
 LVM_SUITES := ./internal/provision/lvm/guesttest
 ZFS_SUITES := ./internal/provision/zfs/guesttest
+ISCSI_SUITES := ./internal/provision/iscsi/guesttest
 
 # Prometheus' engine is a dependency of these tests alone, so they are a module of their own.
 .PHONY: test-alerts
@@ -87,7 +88,7 @@ test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools
 test-platform-iscsi: bin/lab ## Shared disks on real iSCSI targets: on tgt, and in a guest on the kernel's
 	@command -v tgtd >/dev/null || apt-get install -y tgt
 	go test -tags platform -count=1 -timeout 5m ./internal/provision/iscsi/tgttest
-	hack/platform ./internal/provision/iscsi/guesttest
+	hack/platform $(ISCSI_SUITES)=lio
 
 # These tests run on this machine, as root, on loop devices: its kernel must be Linux 6.7 or later and
 # have btrfs. The kernel of the guests is older.

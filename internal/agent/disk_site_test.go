@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ type sharing struct {
 	journal journal.Files
 	dir     string // the kubelet's
 	guard   *sentry
-	agent   *DiskAgent
+	agent   atomic.Pointer[DiskAgent]
 	csi     csi.NodeClient
 	http    string
 	stop    func()
@@ -124,8 +125,8 @@ type others struct{ n *sharing }
 
 func (o others) Ask(ctx context.Context, volume string, nodes []string) (out []ownership.Peer) {
 	for _, other := range o.n.s.nodes {
-		if other.agent != nil && slices.Contains(nodes, other.name) {
-			if p, may, err := other.agent.Copies().Peer(ctx, volume, o.n.name); may && err == nil {
+		if a := other.agent.Load(); a != nil && slices.Contains(nodes, other.name) {
+			if p, may, err := a.Copies().Peer(ctx, volume, o.n.name); may && err == nil {
 				out = append(out, p)
 			}
 		}
@@ -158,9 +159,10 @@ func (n *sharing) start() {
 	}
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
-	n.agent, n.csi, n.http = a, csi.NewNodeClient(dial(t, calls.Addr().String())), "http://"+probes.Addr().String()
+	n.agent.Store(a)
+	n.csi, n.http = csi.NewNodeClient(dial(t, calls.Addr().String())), "http://"+probes.Addr().String()
 	n.stop = sync.OnceFunc(func() {
-		n.agent = nil
+		n.agent.Store(nil)
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("the agent ended with: %v", err)
@@ -247,10 +249,11 @@ func (s *scene) oversees() {
 			f.SuspectFor = time.Hour
 			f.Witnesses = []ownership.Witness{{Name: "x"}, {Name: "y"}}
 		}
-		if n.agent == nil || lost {
+		a := n.agent.Load()
+		if a == nil || lost {
 			continue
 		}
-		p, may, err := n.agent.Copies().Peer(s.t.Context(), s.id, cert.Controllers)
+		p, may, err := a.Copies().Peer(s.t.Context(), s.id, cert.Controllers)
 		if err != nil || !may {
 			s.t.Fatalf("a controller asks, and is told %v, %v", may, err)
 		}

@@ -281,7 +281,7 @@ func TestAVolumeThatIsNoSharedDiskIsRefused(t *testing.T) {
 func TestAPeerWithoutAReplicaIsToldNothing(t *testing.T) {
 	s, _ := inMemory(t)
 	s.begins(alpha)
-	copies := s.nodes[alpha].agent.Copies()
+	copies := s.nodes[alpha].agent.Load().Copies()
 	if p, may, err := copies.Peer(t.Context(), s.id, "stranger"); err != nil || may || p.Node != "" {
 		t.Errorf("a stranger is told %+v, %v, %v", p, may, err)
 	}

@@ -136,30 +136,36 @@ var errPatience = errors.New("the disk has not answered in time")
 // do lets f work on a disk, for as long as the context and the patience last. f asks its context
 // between steps, and a step that hangs is left behind.
 func (p *Disks) do(ctx context.Context, d shared.Disk, name string, f func(context.Context, call) error) error {
+	_, err := answer(ctx, p, d, name, func(ctx context.Context, c call) (struct{}, error) { return struct{}{}, f(ctx, c) })
+	return err
+}
+
+// answer is do for a call that finds something out. What f returns too late is dropped.
+func answer[T any](ctx context.Context, p *Disks, d shared.Disk, name string, f func(context.Context, call) (T, error)) (out T, err error) {
 	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+		return out, context.Cause(ctx)
 	}
 	h, err := ParseHandle(d.Handle)
 	if err != nil {
-		return fmt.Errorf("%w: volume %s: %w", provision.ErrInvalid, d.Volume, err)
+		return out, fmt.Errorf("%w: volume %s: %w", provision.ErrInvalid, d.Volume, err)
 	}
 	if d.Identity == "" {
-		return errNameless(d)
+		return out, errNameless(d)
 	}
 	s, other := p.sit(h, name)
 	if s == nil {
-		return underWayError(other)
+		return out, underWayError(other)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, p.c.Patience, errPatience)
 	defer cancel()
-	_, err = run.Do(limited, &p.tasks, func(context.Context) (struct{}, error) {
+	out, err = run.Do(limited, &p.tasks, func(context.Context) (T, error) {
 		defer p.leave(h, s)
-		return struct{}{}, f(limited, call{p, s, h, d})
+		return f(limited, call{p, s, h, d})
 	})
 	if errors.Is(err, errPatience) {
 		err = fmt.Errorf("%w: %w: %s", provision.ErrUnavailable, err, h)
 	}
-	return err
+	return out, err
 }
 
 func errNameless(d shared.Disk) error {
@@ -176,11 +182,8 @@ func (u underWayError) Error() string {
 func (underWayError) Unwrap() error { return provision.ErrUnavailable }
 
 // Look implements shared.Disks.
-func (p *Disks) Look(ctx context.Context, d shared.Disk) (v shared.View, err error) {
-	err = p.do(ctx, d, "look", func(ctx context.Context, c call) (err error) {
-		v, err = c.look(ctx)
-		return err
-	})
+func (p *Disks) Look(ctx context.Context, d shared.Disk) (shared.View, error) {
+	v, err := answer(ctx, p, d, "look", func(ctx context.Context, c call) (shared.View, error) { return c.look(ctx) })
 	if by, ok := errors.AsType[underWayError](err); ok && (by == attaching || by == detaching) {
 		return shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}, nil
 	}
