@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -40,6 +41,9 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
+// loggingOnce: Kubernetes' libraries read the logger without a lock, so it is set before they begin, and once.
+var loggingOnce sync.Once
+
 // setUpLogging makes every library log in one form, one JSON object a line, to
 // standard error.
 func setUpLogging(level string) error {
@@ -47,8 +51,10 @@ func setUpLogging(level string) error {
 	if !known {
 		return fmt.Errorf("--log-level %q is not one of error, info, debug", level)
 	}
-	log := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: chosen}))
-	ctrl.SetLogger(log)
-	klog.SetLogger(log)
+	loggingOnce.Do(func() {
+		log := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: chosen}))
+		ctrl.SetLogger(log)
+		klog.SetLogger(log)
+	})
 	return nil
 }
