@@ -42,8 +42,7 @@ type Service struct {
 }
 
 // Health returns what is wrong with a volume; nothing if all is well. The path is where the volume is mounted,
-// or empty. A volume of
-// which the node knows nothing is provision.ErrNotFound.
+// or empty. A volume of which the node knows nothing is provision.ErrNotFound.
 func (s *Service) Health(ctx context.Context, id, path string) ([]Condition, error) {
 	if !v1alpha1.IsVolumeName(id) && !strings.HasPrefix(id, provision.InlinePrefix) {
 		return nil, fmt.Errorf("%w: %.64q is no volume id of this driver", provision.ErrNotFound, id)
