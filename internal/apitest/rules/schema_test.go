@@ -50,6 +50,9 @@ func refusals() map[string]bool {
 	for _, tc := range ownershipCases {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range diskCases {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range createCases {
 		seen[tc.refusal] = true
 	}

@@ -215,19 +215,22 @@ func TestTheOptionsOfAFilesystemStayAsItWasMade(t *testing.T) {
 	}
 }
 
+// diskCases are changes of the disk that a volume names.
+var diskCases = map[string]struct {
+	made, change change
+	refusal      string
+}{
+	"it becomes known":                 {shared, onDisk(diskHandle, diskIdentity), ""},
+	"it becomes another one":           {onDisk(diskHandle, diskIdentity), onDisk("sim:///a", diskIdentity), diskImmutable},
+	"it is to say another name":        {onDisk(diskHandle, diskIdentity), onDisk(diskHandle, "naa.6001405 0002"), diskImmutable},
+	"it is forgotten":                  {onDisk(diskHandle, diskIdentity), withoutDisk, diskImmutable},
+	"it is forgotten with the shares":  {onDisk(diskHandle, diskIdentity), func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments = nil }, attachmentsKind},
+	"the number of its shares changes": {onDisk(diskHandle, diskIdentity), func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.MaxShares++ }, ""},
+}
+
 func TestTheDiskOfAVolumeIsNamedOnce(t *testing.T) {
 	env := apitest.Start(t)
-	for name, tc := range map[string]struct {
-		made, change change
-		refusal      string
-	}{
-		"it becomes known":                 {shared, onDisk(diskHandle, diskIdentity), ""},
-		"it becomes another one":           {onDisk(diskHandle, diskIdentity), onDisk("sim:///a", diskIdentity), diskImmutable},
-		"it is to say another name":        {onDisk(diskHandle, diskIdentity), onDisk(diskHandle, "naa.6001405 0002"), diskImmutable},
-		"it is forgotten":                  {onDisk(diskHandle, diskIdentity), withoutDisk, diskImmutable},
-		"it is forgotten with the shares":  {onDisk(diskHandle, diskIdentity), func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments = nil }, attachmentsKind},
-		"the number of its shares changes": {onDisk(diskHandle, diskIdentity), func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.MaxShares++ }, ""},
-	} {
+	for name, tc := range diskCases {
 		t.Run(name, func(t *testing.T) {
 			v := live(t, env.Client, newVolume(t, tc.made))
 			tc.change(v)
