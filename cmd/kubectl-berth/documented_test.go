@@ -95,6 +95,23 @@ func (s server) restore() {
 		},
 	}}
 	s.must(agent.Status().Update(s.Context(), n))
+	s.attach()
+}
+
+// attach makes the shared disk of the claim shop/demo, which node-1 writes.
+func (s server) attach() {
+	s.Helper()
+	v := sharedDisk()
+	status := v.Status
+	s.must(s.Client.Create(s.Context(), v))
+	v.Status = status
+	s.must(s.Controller(s.T).Status().Update(s.Context(), v))
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+	pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.DiskDriverName, VolumeHandle: demo}
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "demo"}
+	s.must(s.Client.Create(s.Context(), pv))
 }
 
 // clear deletes all objects of a kind, whatever their finalizers wait for.

@@ -44,6 +44,7 @@ func newRootCommand(connect connector) *cobra.Command {
 	flags.StringVar(&t.system, "berth-namespace", "berth-system", "namespace that Berth is installed in")
 	root.AddCommand(viewCommands(&t, connect)...)
 	root.AddCommand(newExplainCommand(&t, connect), newVersionCommand(&t, connect), newDoctorCommand(&t, connect, pause))
+	root.AddCommand(newReplicasCommand(&t, connect, clock.RealClock{}))
 	root.AddCommand(newBundleCommand(&t, connect, logsOf, clock.RealClock{}))
 	root.AddCommand(orphanCommands(&t, open)...)
 	return root

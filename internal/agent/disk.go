@@ -83,12 +83,12 @@ func NewDisk(ctx context.Context, o Options, d SharedDisks) (*DiskAgent, error) 
 	a.owner = owner.New(owner.Config{
 		Node: o.Node, Boot: d.Boot,
 		World: &owner.Node{
-			Journal: a.kept, Disks: d.Disks, Peers: peers, Live: o.Driver.Live(live), Status: live,
+			Journal: a.kept, Peers: peers, Live: o.Driver.Live(live), Status: live,
 			Guard: d.Guard, Holding: d.Holding, MountTable: o.Mounts, Mounter: d.Mounter,
 			OutOfService: a.outOfService, Clock: o.Clock,
 			Warn: func(volume, warning string) { log.Info(warning, "volume", volume) },
 		},
-		Locks: a.locks, Locate: owner.Locate, Rules: ownership.NodeRules(),
+		Locks: a.locks, Medium: owner.Attachments(d.Disks, owner.Locate), Rules: ownership.NodeRules(),
 		Poke: a.loop.Poke, Background: a.loop.Background, Log: log,
 	})
 	a.staging = staging.New(staging.Config{

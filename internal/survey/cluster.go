@@ -155,15 +155,19 @@ func percent(part, total int64) int64 {
 
 // VolumeRows returns the Volumes, by namespace, claim and name.
 func (c Cluster) VolumeRows() []Volume {
-	pods := podsOf(c.Pods)
+	pods, claims := podsOf(c.Pods), c.claimsOfVolumes()
 	var rows []Volume
 	for i := range c.Volumes {
 		v := &c.Volumes[i]
 		row := Volume{Name: v.Name, Size: v.Spec.Capacity.Value(), Class: v.Spec.PoolClass}
 		row.State, row.Message = StateOf(v)
-		if ref := v.Spec.ClaimRef; ref != nil {
-			row.Namespace, row.Claim = ref.Namespace, ref.Name
-			row.Pods = pods[claimKey{ref.Namespace, ref.Name}]
+		if key, has := claims[v.Name]; has {
+			row.Namespace, row.Claim, row.Pods = key.namespace, key.name, pods[key]
+		}
+		if o := v.Status.Ownership; o != nil {
+			for _, r := range o.Replicas {
+				row.Nodes = append(row.Nodes, r.Node)
+			}
 		}
 		for _, r := range v.Spec.Replicas {
 			row.Nodes, row.Pools = append(row.Nodes, r.Node), append(row.Pools, r.Pool)
@@ -218,6 +222,9 @@ func StateOf(v *v1alpha1.Volume) (state, message string) {
 	if state != "" {
 		return state, message
 	}
+	if v.Spec.Replication.Kind != "" {
+		return stateOfRecorded(v)
+	}
 	if len(v.Spec.Replicas) == 0 {
 		return VolumeWaiting, "it has no node yet"
 	}
@@ -228,6 +235,17 @@ func StateOf(v *v1alpha1.Volume) (state, message string) {
 		case e.State != v1alpha1.ReplicaReady:
 			return string(e.State), e.Message
 		}
+	}
+	return VolumeReady, ""
+}
+
+// stateOfRecorded is the state of a volume with a record of ownership. One that no pod uses is ready, too.
+func stateOfRecorded(v *v1alpha1.Volume) (state, message string) {
+	if v.Status.Ownership == nil {
+		return VolumeWaiting, "no controller has begun its record yet"
+	}
+	if w := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionWaiting); w != nil && w.Status == "True" {
+		return VolumeWaiting, w.Message
 	}
 	return VolumeReady, ""
 }

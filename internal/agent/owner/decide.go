@@ -112,13 +112,12 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 // gather collects the facts of one decision, in the order that ownership.NodeFacts asks for.
 func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error) {
 	w, l := o.c.World, &look{id: id}
-	kept, _, err := w.Load(id)
-	if err != nil {
+	l.facts = ownership.NodeFacts{Me: o.c.Node, Boot: o.c.Boot, Unstaging: a.unstaging}
+	if err := o.c.Medium.recall(ctx, o, l); err != nil {
 		return nil, err
 	}
-	l.kept = kept
-	l.facts = ownership.NodeFacts{Me: o.c.Node, Boot: o.c.Boot, Copy: kept.Copy(), Unstaging: a.unstaging, FreshID: w.FreshID()}
-	l.facts.Mounted = mounted(w, o.c.Boot, &kept)
+	l.facts.FreshID = w.FreshID()
+	l.facts.Mounted = mounted(w, o.c.Boot, &l.kept)
 	l.facts.Now = w.Now()
 	o.hinted(id, func(h *hint) {
 		l.facts.Wanted = a.wanted || !a.unstaging && !a.idle && h.cleared == o.lapses && h.wanted.After(l.facts.Now)
@@ -130,7 +129,7 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 	if v := l.facts.Record; v != nil {
 		l.facts.Peers = w.Ask(ctx, id, others(v, o.c.Node))
 	}
-	o.lookAtDisk(ctx, l)
+	o.c.Medium.survey(ctx, o, l)
 	standing, err := w.Standing(ctx)
 	if err != nil { // no epoch begins, and every other step goes on
 		l.trouble = errors.Join(l.trouble, err)
@@ -157,72 +156,22 @@ func mounted(w World, boot string, k *journal.Kept) bool {
 	return err != nil || len(paths) > 0
 }
 
-// readRecord reads the record, and finds out which disk the volume is. After an error the record
-// counts as unread, unless the API says that there is none.
+// readRecord reads the record, and makes sure that it is about what the node keeps. After an error the
+// record counts as unread, unless the API says that there is none.
 func (o *Owner) readRecord(ctx context.Context, l *look) error {
-	l.disk = l.kept.Disk
 	object, err := o.c.World.Read(ctx, l.id)
 	v, err := record.Read(l.id, object, err)
 	if err != nil {
 		return err
 	}
-	if v.Kind.Traits().Data {
-		return fmt.Errorf("%w: volume %s has copies, and this Owner serves shared disks", provision.ErrUnsupported, l.id)
+	if v.Kind.Traits().Data != o.c.Medium.data() {
+		return fmt.Errorf("%w: the replicas of volume %s are of kind %v, which the agent of this driver does not serve", provision.ErrUnsupported, l.id, v.Kind)
 	}
-	disk, err := o.c.Locate(object)
-	switch {
-	case err != nil:
-		return fmt.Errorf("finding the disk of volume %s: %w", l.id, err)
-	case l.kept.Disk != shared.Disk{} && l.kept.Disk != disk:
-		return fmt.Errorf("%w: volume %s was the disk %s (%s) on this node, and its Volume object says %s (%s): it is not used (give the Volume of another disk another name)",
-			provision.ErrConflict, l.id, l.kept.Disk.Handle, l.kept.Disk.Identity, disk.Handle, disk.Identity)
+	if err := o.c.Medium.identify(o, l, object); err != nil {
+		return err
 	}
-	l.disk, l.object, l.facts.Record = disk, object, v
+	l.object, l.facts.Record = object, v
 	return nil
-}
-
-// lookAtDisk asks the disk. While a step is under way, or if the disk does not answer, the rules are
-// told that an attach is under way: then nothing begins, and no entry ends.
-func (o *Owner) lookAtDisk(ctx context.Context, l *look) {
-	moving := false
-	var failed error
-	o.hinted(l.id, func(h *hint) { moving, failed = h.moving, h.failed })
-	l.trouble = errors.Join(l.trouble, failed)
-	if l.disk == (shared.Disk{}) {
-		return // nothing was ever attached here
-	}
-	view, err := o.c.World.Look(ctx, l.disk)
-	switch {
-	case moving:
-		view = shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
-	case err != nil:
-		l.trouble = errors.Join(l.trouble, err)
-		view = shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
-	default:
-		var fresh bool
-		o.hinted(l.id, func(h *hint) { fresh, failed = h.learn(&view) })
-		if fresh {
-			o.c.Log.Info("an attach failed", "volume", l.id, "why", view.Problem)
-		}
-		l.trouble = errors.Join(l.trouble, failed)
-	}
-	l.view, l.facts.Disk = view, view.Disk
-}
-
-// learn remembers why a disk is not attached, and returns it: nil if it is, or no attach has failed. A failed
-// attach is cleaned up soon, and the kubelet asks later. fresh says that the reason is new.
-func (h *hint) learn(v *shared.View) (fresh bool, why error) {
-	switch {
-	case v.Problem != "":
-		fresh = v.Problem != h.problem
-		h.problem = v.Problem
-	case v.Link == ownership.Attached:
-		h.problem = ""
-	}
-	if h.problem == "" {
-		return false, nil
-	}
-	return fresh, errors.New(h.problem)
 }
 
 // others are the nodes that may know of the volume's epochs.

@@ -41,7 +41,7 @@ func TestALoopTendsWhatTheNodeKeepsAtTheStartAndTriesAgain(t *testing.T) {
 		w := &idle{}
 		l := owner.NewLoop(ctx, clock.RealClock{}, logr.Discard())
 		o := owner.New(owner.Config{
-			Node: "a", Boot: "boot", World: w, Locks: &keyed.Locks[string]{}, Rules: ownership.NodeRules(),
+			Node: "a", Boot: "boot", World: w, Medium: owner.Attachments(nil, nil), Locks: &keyed.Locks[string]{}, Rules: ownership.NodeRules(),
 			Poke: l.Poke, Background: l.Background, Log: logr.Discard(),
 		})
 		ended := make(chan error)

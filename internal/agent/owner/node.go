@@ -19,7 +19,6 @@ import (
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/shared"
 	"berth.dev/berth/internal/publish/staging"
 )
 
@@ -39,7 +38,6 @@ type Guard interface {
 // Node is the World of a real node.
 type Node struct {
 	journal.Journal
-	shared.Disks
 	Peers
 	// Live reads the API server, and Status writes the status of objects there.
 	Live   client.Reader

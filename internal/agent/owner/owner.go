@@ -9,10 +9,9 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/shared"
 	"berth.dev/berth/internal/publish/staging"
 )
 
@@ -21,10 +20,10 @@ type Config struct {
 	// Node that the agent is for, and the id of the machine's present boot.
 	Node, Boot string
 	World      World
+	// Medium is what the volumes' replicas are.
+	Medium Medium
 	// Locks are held by volume id, shared with the replica worker.
 	Locks staging.Locks
-	// Locate returns the disk of a Volume, from its spec.
-	Locate func(v *v1alpha1.Volume) (shared.Disk, error)
 	// Rules decide; ownership.NodeRules are the product's.
 	Rules ownership.Node
 	// Poke has a volume tended soon, and after a while if the delay is not zero.
@@ -80,6 +79,13 @@ func (o *Owner) hinted(id string, f func(h *hint)) {
 		o.hints[id] = h
 	}
 	f(h)
+}
+
+// keeps returns what the node keeps durably of a volume.
+func (o *Owner) keeps(ctx context.Context, id string) (journal.Kept, error) {
+	l := &look{id: id}
+	err := o.c.Medium.recall(ctx, o, l)
+	return l.kept, err
 }
 
 const (
@@ -149,7 +155,7 @@ func (o *Owner) Holds(ctx context.Context, id string, use func(context.Context) 
 		if o.isFenced() {
 			return fmt.Errorf("%w: volume %s: %w", provision.ErrUnavailable, id, errLapsed)
 		}
-		k, _, err := o.c.World.Load(id)
+		k, err := o.keeps(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -179,7 +185,7 @@ func (o *Owner) Give(ctx context.Context, id string, off staging.Off) error {
 
 // mayStop refuses to close an epoch that a pod still writes in: the rules close it before they unmount.
 func (o *Owner) mayStop(ctx context.Context, id string, off staging.Off) error {
-	k, _, err := o.c.World.Load(id)
+	k, err := o.keeps(ctx, id)
 	if err != nil {
 		return errors.Join(err, off.Unmount(ctx)) // the pod ends, and the volume is not given up
 	}

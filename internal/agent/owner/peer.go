@@ -18,34 +18,39 @@ import (
 // knows nothing answers with an empty copy. Peer takes no lock: two nodes that ask each other would wait
 // for ever.
 func (o *Owner) Peer(ctx context.Context, volume, asker string) (p ownership.Peer, may bool, err error) {
-	if may, err = mayAsk(ctx, o.c.World, volume, asker); err != nil || !may {
+	v, may, err := mayAsk(ctx, o.c.World, volume, asker)
+	if err != nil || !may {
 		return ownership.Peer{}, false, err
 	}
-	k, _, err := o.c.World.Load(volume)
-	if err != nil {
+	l := &look{id: volume}
+	if err := o.c.Medium.recall(ctx, o, l); err != nil {
 		return ownership.Peer{}, false, err
 	}
-	return ownership.Peer{Node: o.c.Node, Copy: k.Copy()}, true, nil
+	p = ownership.Peer{Node: o.c.Node, Copy: l.facts.Copy}
+	if err := o.c.Medium.answer(ctx, o, l, asker, v, &p); err != nil {
+		return ownership.Peer{}, false, err
+	}
+	return p, true, nil
 }
 
-// mayAsk says whether the asker may know of a volume. The record is read for each question: a node that
-// has left a volume knows nothing of it any more.
-func mayAsk(ctx context.Context, w World, volume, asker string) (bool, error) {
+// mayAsk says whether the asker may know of a volume, and returns the record if it was read for that. It is
+// read for each question of a node: one that has left a volume knows nothing of it any more.
+func mayAsk(ctx context.Context, w World, volume, asker string) (v *ownership.Volume, may bool, err error) {
 	switch {
 	case !v1alpha1.IsVolumeName(volume) || asker == "":
-		return false, nil
+		return nil, false, nil
 	case asker == cert.Controllers:
-		return true, nil
+		return nil, true, nil
 	}
 	object, err := w.Read(ctx, volume)
-	v, err := record.Read(volume, object, err)
+	v, err = record.Read(volume, object, err)
 	switch {
 	case record.IsAbsent(err):
-		return false, nil
+		return nil, false, nil
 	case err != nil:
-		return false, fmt.Errorf("finding out whether node %s may ask: %w", asker, err)
+		return nil, false, fmt.Errorf("finding out whether node %s may ask: %w", asker, err)
 	}
-	return v.Primary.Node == asker || slices.ContainsFunc(v.Replicas, func(r ownership.Replica) bool { return r.Node == asker }), nil
+	return v, v.Primary.Node == asker || slices.ContainsFunc(v.Replicas, func(r ownership.Replica) bool { return r.Node == asker }), nil
 }
 
 // Locate returns the disk that a Volume names.

@@ -58,10 +58,11 @@ func (m *machine) starts() {
 	m.agent = &process{m: m, busy: map[string]bool{}}
 	m.poked = true
 	p := m.agent
+	w := &world{Disks: m.kernel, m: m, p: p, j: journal.Journal{Files: m.disk}}
 	m.owner = owner.New(owner.Config{
-		Node: m.name, Boot: m.bootID(), World: &world{Disks: m.kernel, m: m, p: p, j: journal.Journal{Files: m.disk}},
+		Node: m.name, Boot: m.bootID(), World: w,
+		Medium: owner.Attachments(w, func(*v1alpha1.Volume) (shared.Disk, error) { return theDisk, nil }),
 		Locks:  &locks{s: m.c.s, held: map[string]bool{}, none: m.c.mistake.NoLocks},
-		Locate: func(*v1alpha1.Volume) (shared.Disk, error) { return theDisk, nil },
 		Rules:  ownership.NodeRules(), Log: m.log(),
 		Poke: func(string, time.Duration) { m.poked = true },
 		Background: func(work func(context.Context)) {

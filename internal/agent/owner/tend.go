@@ -35,8 +35,8 @@ func (o *Owner) Tend(ctx context.Context, id string) (again time.Duration, err e
 	return again, nil
 }
 
-// Watch pokes the volumes that pods of this node may have, and whose session at the disk does not
-// hold the reservation any more. It asks no API server, and is to be called every second or so.
+// Watch pokes the volumes that pods of this node may have, and about which the rules have something to say
+// that no change of their record shows. It asks no API server, and is to be called every second or so.
 func (o *Owner) Watch(ctx context.Context) error {
 	ids, err := o.c.World.Volumes()
 	if err != nil {
@@ -44,12 +44,7 @@ func (o *Owner) Watch(ctx context.Context) error {
 	}
 	for _, id := range ids {
 		k, found, err := o.c.World.Load(id)
-		if err != nil || !found || !k.InUse(o.c.Boot) {
-			continue
-		}
-		key := ownership.Key{Node: o.c.Node, Epoch: k.Opened}.Raw()
-		view, err := o.c.World.Look(ctx, k.Disk)
-		if err == nil && view.Link == ownership.Attached && (!view.Holding || view.Holder != key || view.Registered != key) {
+		if err == nil && found && k.InUse(o.c.Boot) && o.c.Medium.stirs(ctx, o, &k) {
 			o.c.Poke(id, 0)
 		}
 	}

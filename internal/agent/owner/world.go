@@ -9,10 +9,11 @@ import (
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/shared"
 )
 
-// World is all that an Owner asks and does, apart from the steps that the kubelet's calls hand it.
+// World is all that an Owner asks and does, apart from the steps that the kubelet's calls hand it, and from
+// the effects on its Medium: 12 to 18 are the shared disk's (shared.Disks: Look, Attach, Detach, Register,
+// Reserve, Flush and Clear), and 19 to 31 the copy's (Store and Transfers).
 // An error leaves open whether an effect has happened.
 type World interface {
 	// Now is the time of day.
@@ -46,9 +47,6 @@ type World interface {
 	CloseEpoch(ctx context.Context, volume string, e lineage.Epoch) error
 	// 11. AllClosed gives the guard the word that every epoch of the node is closed.
 	AllClosed(ctx context.Context) error
-
-	// 12 to 18 are the disk's: Look, Attach, Detach, Register, Reserve, Flush and Clear.
-	shared.Disks
 }
 
 // Standing is how a node stands towards the others.

@@ -1,0 +1,236 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/journal"
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
+)
+
+// disks is the medium of shared disks. What the node must know of a disk that is not its own is in the
+// journal.
+type disks struct {
+	shared.Disks
+	locate func(v *v1alpha1.Volume) (shared.Disk, error)
+}
+
+// Attachments is the Medium of shared disks. locate returns the disk of a Volume, from its spec.
+func Attachments(d shared.Disks, locate func(v *v1alpha1.Volume) (shared.Disk, error)) Medium {
+	return disks{d, locate}
+}
+
+func (disks) data() bool { return false }
+
+func (disks) recall(_ context.Context, o *Owner, l *look) (err error) {
+	l.kept, _, err = o.c.World.Load(l.id)
+	l.facts.Copy, l.disk = l.kept.Copy(), l.kept.Disk
+	return err
+}
+
+// identify finds out which disk the volume is.
+func (d disks) identify(_ *Owner, l *look, object *v1alpha1.Volume) error {
+	disk, err := d.locate(object)
+	switch {
+	case err != nil:
+		return fmt.Errorf("finding the disk of volume %s: %w", l.id, err)
+	case l.kept.Disk != shared.Disk{} && l.kept.Disk != disk:
+		return fmt.Errorf("%w: volume %s was the disk %s (%s) on this node, and its Volume object says %s (%s): it is not used (give the Volume of another disk another name)",
+			provision.ErrConflict, l.id, l.kept.Disk.Handle, l.kept.Disk.Identity, disk.Handle, disk.Identity)
+	}
+	l.disk = disk
+	return nil
+}
+
+// survey asks the disk. While a step is under way, or if the disk does not answer, the rules are
+// told that an attach is under way: then nothing begins, and no entry ends.
+func (d disks) survey(ctx context.Context, o *Owner, l *look) {
+	moving := false
+	var failed error
+	o.hinted(l.id, func(h *hint) { moving, failed = h.moving, h.failed })
+	l.trouble = errors.Join(l.trouble, failed)
+	if l.disk == (shared.Disk{}) {
+		return // nothing was ever attached here
+	}
+	view, err := d.Look(ctx, l.disk)
+	switch {
+	case moving:
+		view = shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
+	case err != nil:
+		l.trouble = errors.Join(l.trouble, err)
+		view = shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
+	default:
+		var fresh bool
+		o.hinted(l.id, func(h *hint) { fresh, failed = h.learn(&view) })
+		if fresh {
+			o.c.Log.Info("an attach failed", "volume", l.id, "why", view.Problem)
+		}
+		l.trouble = errors.Join(l.trouble, failed)
+	}
+	l.view, l.facts.Disk = view, view.Disk
+}
+
+// learn remembers why a disk is not attached, and returns it: nil if it is, or no attach has failed. A failed
+// attach is cleaned up soon, and the kubelet asks later. fresh says that the reason is new.
+func (h *hint) learn(v *shared.View) (fresh bool, why error) {
+	switch {
+	case v.Problem != "":
+		fresh = v.Problem != h.problem
+		h.problem = v.Problem
+	case v.Link == ownership.Attached:
+		h.problem = ""
+	}
+	if h.problem == "" {
+		return false, nil
+	}
+	return fresh, errors.New(h.problem)
+}
+
+func (disks) mark(_ context.Context, o *Owner, l *look, m provision.Mark) error {
+	return (actor{o}).keep(l, func(k *journal.Kept) error {
+		if !m.Promise.Epoch.IsZero() {
+			k.Promise = m.Promise
+		}
+		for _, e := range []struct {
+			now *lineage.Epoch
+			to  lineage.Epoch
+		}{{&k.Opened, m.Opened}, {&k.Closed, m.Closed}} {
+			if e.to.IsZero() {
+				continue
+			}
+			if err := journal.Grow(e.now, e.to); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (d disks) carryOut(ctx context.Context, o *Owner, l *look, do ownership.Action) (more bool, err error) {
+	switch do.Verb {
+	case ownership.Register:
+		return true, d.Register(ctx, l.disk, do.Key.Raw(), openers(l, do.Key))
+	case ownership.Reserve:
+		err := d.Reserve(ctx, l.disk, do.Expect, do.Key.Raw())
+		if errors.Is(err, provision.ErrConflict) { // another node was faster: ask again
+			err = nil
+		}
+		return true, err
+	case ownership.Attach, ownership.Detach:
+		return false, d.move(o, l, do.Verb)
+	}
+	return false, fmt.Errorf("%w: the rules ask to %v volume %s, which has no data of its own on this node", provision.ErrUnsupported, do.Verb, l.id)
+}
+
+// openers says what may have the device open while the session registers under a key: a mount of that
+// very epoch, if there is one.
+func openers(l *look, k ownership.Key) shared.Use {
+	if l.facts.Mounted && !k.Fence && k.Epoch == l.kept.Opened && k.Epoch == l.kept.Taken.Epoch {
+		return shared.OwnMount
+	}
+	return shared.Idle
+}
+
+func (disks) ready(_ context.Context, _ *Owner, l *look) (provision.Content, error) {
+	return l.view.Content, nil
+}
+
+func (d disks) flushed(ctx context.Context, o *Owner, l *look) error {
+	if err := d.Flush(ctx, l.disk); err != nil {
+		return err
+	}
+	return d.accepts(ctx, o, l)
+}
+
+// accepts returns nil if the disk still takes this session's writes in the epoch: then it took all
+// that were flushed.
+func (d disks) accepts(ctx context.Context, o *Owner, l *look) error {
+	view, err := d.Look(ctx, l.disk)
+	if err != nil {
+		return err
+	}
+	key := ownership.Key{Node: o.c.Node, Epoch: l.kept.Opened}.Raw()
+	if d := view.Disk; d.Link != ownership.Attached || !d.Holding || d.Holder != key || d.Registered != key {
+		return fmt.Errorf("%w: the disk does not take writes of epoch %v from this node", provision.ErrUnavailable, l.kept.Opened)
+	}
+	return nil
+}
+
+// stirs says whether the session of a volume in use does not hold the reservation any more.
+func (d disks) stirs(ctx context.Context, o *Owner, k *journal.Kept) bool {
+	key := ownership.Key{Node: o.c.Node, Epoch: k.Opened}.Raw()
+	view, err := d.Look(ctx, k.Disk)
+	return err == nil && view.Link == ownership.Attached && (!view.Holding || view.Holder != key || view.Registered != key)
+}
+
+func (disks) answer(context.Context, *Owner, *look, string, *ownership.Volume, *ownership.Peer) error {
+	return nil
+}
+
+// move begins to attach or detach the disk, in the background and without the lock. One step at a time
+// is under way.
+func (d disks) move(o *Owner, l *look, verb ownership.Verb) error {
+	last, waits := clears(l)
+	if verb == ownership.Detach && waits {
+		return nil // the record changes when they are gone
+	}
+	began := false
+	o.hinted(l.id, func(h *hint) {
+		began = !h.moving
+		h.moving = true
+	})
+	if !began {
+		return nil
+	}
+	id, disk := l.id, l.disk
+	o.c.Background(func(ctx context.Context) {
+		err := d.moved(ctx, verb, disk, last)
+		o.hinted(id, func(h *hint) { h.moving, h.failed = false, err })
+		if err != nil {
+			o.c.Log.Error(err, "moving a shared disk failed, trying again", "volume", id, "step", verb.String())
+			o.c.Poke(id, movePause)
+			return
+		}
+		o.c.Poke(id, 0)
+	})
+	return nil
+}
+
+func (d disks) moved(ctx context.Context, verb ownership.Verb, disk shared.Disk, last bool) error {
+	switch {
+	case verb == ownership.Attach:
+		return d.Attach(ctx, disk)
+	case last:
+		if err := d.Clear(ctx, disk); err != nil {
+			return err
+		}
+	}
+	return d.Detach(ctx, disk)
+}
+
+// remain are the entries of a volume that is being deleted, other than this node's, that are not gone.
+func remain(l *look) (nodes []string) {
+	for _, r := range l.facts.Record.Replicas {
+		if r.Node != l.facts.Me && r.State != ownership.Gone {
+			nodes = append(nodes, r.Node)
+		}
+	}
+	return nodes
+}
+
+// clears says whether the reservation of a deleted volume goes before this detach, and waits whether the
+// detach must wait for that of other nodes. The attachment with the first name is the last that goes:
+// with it goes the reservation, which nothing else ever gives up.
+func clears(l *look) (clears, waits bool) {
+	if v := l.facts.Record; v == nil || !v.Deleting || l.view.Link != ownership.Attached {
+		return false, false
+	}
+	others := remain(l)
+	return len(others) == 0, len(others) > 0 && l.facts.Me < slices.Min(others)
+}
