@@ -97,7 +97,7 @@ func (k *kernel) Mounted(provision.Content) (string, error) {
 	return "", nil
 }
 
-func (k *kernel) mkfs(context.Context, provision.Volume, string, string) error {
+func (k *kernel) mkfs(context.Context, provision.Volume, string, string, string) error {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	k.m.data[1080], k.m.data[1081] = 0x53, 0xef

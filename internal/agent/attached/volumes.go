@@ -32,6 +32,9 @@ type Machine interface {
 	Mounted(c provision.Content) (filesystem string, err error)
 }
 
+// Mkfs makes a filesystem with options, as provision.Mkfs does, and gives it an identity: a UUID as text.
+type Mkfs func(ctx context.Context, v provision.Volume, filesystem, options, uuid string) error
+
 // Config has the parts that Volumes work with.
 type Config struct {
 	// Boot is the id of the machine's present boot.
@@ -41,7 +44,7 @@ type Config struct {
 	Machine Machine
 	// Mounter mounts them, and Mkfs makes their filesystems.
 	Mounter mount.Mounter
-	Mkfs    provision.Mkfs
+	Mkfs    Mkfs
 	// Wishes are the specs of volumes, as far as the node knows them.
 	Wishes staging.Wishes
 }
@@ -70,7 +73,7 @@ func (v *Volumes) taken(id string) (journal.Kept, error) {
 }
 
 // Get implements staging.Disks. It reads the disk only if the volume is not mounted yet.
-func (v *Volumes) Get(_ context.Context, id string) (provision.Volume, error) {
+func (v *Volumes) Get(ctx context.Context, id string) (provision.Volume, error) {
 	k, err := v.taken(id)
 	if err != nil {
 		return provision.Volume{}, err
@@ -96,6 +99,9 @@ func (v *Volumes) Get(_ context.Context, id string) (provision.Volume, error) {
 	if err != nil {
 		return provision.Volume{}, fmt.Errorf("%w: volume %s: %w", provision.ErrUnavailable, id, err)
 	}
+	if found, err = v.own(ctx, id, found); err != nil {
+		return provision.Volume{}, err
+	}
 	if out.Filesystem = found.filesystem; found.foreign != "" {
 		out.Problem = notEmpty(found.foreign)
 	}
@@ -103,7 +109,24 @@ func (v *Volumes) Get(_ context.Context, id string) (provision.Volume, error) {
 }
 
 func notEmpty(what string) string {
-	return "its disk has " + what + ", and neither ext4 nor xfs: Berth writes nothing over it. If it may be lost, wipe the disk (wipefs and blkdiscard --zeroout); else name the right disk"
+	return "its disk has " + what + ", and no filesystem of this volume: Berth writes nothing over it. If it may be lost, wipe the disk (wipefs and blkdiscard --zeroout); else name the right disk"
+}
+
+// own takes a filesystem that another volume has left for foreign data. It is one if the volume began on a
+// blank disk, and the filesystem is not the one that was made for it. An administrator who names a disk in a
+// Volume of theirs may want the data on it.
+func (v *Volumes) own(ctx context.Context, id string, found content) (content, error) {
+	if found.filesystem == "" || found.uuid == uuidOf(id) {
+		return found, nil
+	}
+	spec := v.c.Wishes.Spec(ctx, id)
+	switch {
+	case spec == nil:
+		return found, fmt.Errorf("%w: volume %s: its Volume object, which says whose filesystem its disk has, is not known yet", provision.ErrUnavailable, id)
+	case spec.Replication.Attachments == nil || !spec.Replication.Attachments.Blank:
+		return found, nil
+	}
+	return content{foreign: fmt.Sprintf("a filesystem (%s, UUID %s) that was made for another volume", found.filesystem, found.uuid)}, nil
 }
 
 // markOf is the mark of the epoch that the node is in.
@@ -150,7 +173,16 @@ func (v *Volumes) make(ctx context.Context, k *journal.Kept, r provision.FormatR
 		return err
 	}
 	m := markOf(k)
-	made, err := v.hold(k, func(d Device) (bool, error) { return begin(d, size, m, epochs(k), r.Filesystem) })
+	made, err := v.hold(k, func(d Device) (bool, error) {
+		found, err := look(d, size, m, epochs(k))
+		if err != nil {
+			return false, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
+		}
+		if found, err = v.own(ctx, r.ID, found); err != nil {
+			return false, err
+		}
+		return begin(d, size, m, found, r.Filesystem)
+	})
 	if err != nil || made {
 		return err
 	}
@@ -158,7 +190,7 @@ func (v *Volumes) make(ctx context.Context, k *journal.Kept, r provision.FormatR
 		return err
 	}
 	disk := provision.Volume{ID: r.ID, Size: size, Content: k.Taken.Content}
-	if err := v.c.Mkfs(ctx, disk, r.Filesystem, r.Options); err != nil {
+	if err := v.c.Mkfs(ctx, disk, r.Filesystem, r.Options, uuidOf(r.ID).String()); err != nil {
 		return err
 	}
 	_, err = v.hold(k, func(d Device) (bool, error) { return true, end(d, size, m, r.Filesystem) })
@@ -191,11 +223,8 @@ func (v *Volumes) hold(k *journal.Kept, use func(d Device) (bool, error)) (bool,
 }
 
 // begin writes the mark on an empty disk. made says that the filesystem is there already.
-func begin(d Device, size int64, m mark, known []lineage.Epoch, filesystem string) (made bool, err error) {
-	found, err := look(d, size, m, known)
+func begin(d Device, size int64, m mark, found content, filesystem string) (made bool, err error) {
 	switch {
-	case err != nil:
-		return false, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
 	case found.foreign != "":
 		return false, fmt.Errorf("%w: %s", provision.ErrConflict, notEmpty(found.foreign))
 	case found.filesystem == filesystem:
