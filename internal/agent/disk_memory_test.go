@@ -89,6 +89,9 @@ func (k *kernel) Open(c provision.Content, _ bool) (attached.Device, error) {
 // Size implements attached.Machine.
 func (k *kernel) Size(provision.Content) (int64, error) { return int64(len(k.m.data)), nil }
 
+// Rescan implements attached.Machine.
+func (k *kernel) Rescan(context.Context, provision.Content) error { return nil }
+
 // Mounted implements attached.Machine.
 func (k *kernel) Mounted(provision.Content) (string, error) {
 	if len(k.mounts.Mounts(simulated)) > 0 {

@@ -27,6 +27,8 @@ type Machine interface {
 	Open(c provision.Content, hold bool) (Device, error)
 	// Size of a device in bytes. It does not open the device.
 	Size(c provision.Content) (int64, error)
+	// Rescan has the kernel ask a device for its size again. It does not open the device.
+	Rescan(ctx context.Context, c provision.Content) error
 	// Mounted returns the filesystem of a device that is mounted somewhere, empty if it is not. It does not
 	// open the device.
 	Mounted(c provision.Content) (filesystem string, err error)
@@ -55,7 +57,10 @@ type Volumes struct {
 	c Config
 }
 
-var _ staging.Disks = (*Volumes)(nil)
+var (
+	_ staging.Disks     = (*Volumes)(nil)
+	_ staging.Rescanner = (*Volumes)(nil)
+)
 
 // New returns the volumes of a node.
 func New(c Config) *Volumes { return &Volumes{Mounter: c.Mounter, c: c} }
@@ -106,6 +111,15 @@ func (v *Volumes) Get(ctx context.Context, id string) (provision.Volume, error) 
 		out.Problem = notEmpty(found.foreign)
 	}
 	return out, nil
+}
+
+// Rescan implements staging.Rescanner: a disk grows on its target, and the kernel goes on with the size that it knows.
+func (v *Volumes) Rescan(ctx context.Context, id string) error {
+	k, err := v.taken(id)
+	if err != nil {
+		return err
+	}
+	return v.c.Machine.Rescan(ctx, k.Taken.Content)
 }
 
 func notEmpty(what string) string {

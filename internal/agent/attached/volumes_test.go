@@ -33,6 +33,7 @@ type machine struct {
 	mounted string
 	gone    error
 	reads   int
+	rescans int
 	// cut is how many writes and runs of mkfs are left until the machine loses its power; below zero: it never does.
 	cut int
 	// half: mkfs had written only its first half when the power went.
@@ -53,6 +54,7 @@ func (m *machine) effect() error {
 func (m *machine) Open(provision.Content, bool) (Device, error)           { return m, m.gone }
 func (m *machine) Size(provision.Content) (int64, error)                  { return int64(len(m.data)), m.gone }
 func (m *machine) Mounted(provision.Content) (string, error)              { return m.mounted, nil }
+func (m *machine) Rescan(context.Context, provision.Content) error        { m.rescans++; return m.gone }
 func (m *machine) Close() error                                           { return nil }
 func (m *machine) Spec(_ context.Context, id string) *v1alpha1.VolumeSpec { return m.specs[id] }
 
@@ -296,5 +298,16 @@ func TestAVolumeThatBeganBlankDoesNotShowAFilesystemOfAnotherOne(t *testing.T) {
 				t.Errorf("%s, %s: the disk has changed", fs, name)
 			}
 		}
+	}
+}
+
+func TestADiskIsAskedForItsSizeWhereItIsTaken(t *testing.T) {
+	m := newMachine()
+	if err := taken(t, m).Rescan(t.Context(), id); err != nil || m.rescans != 1 {
+		t.Errorf("%v after %d", err, m.rescans)
+	}
+	err := taken(t, m, func(k *journal.Kept) { k.Taken = journal.Taken{} }).Rescan(t.Context(), id)
+	if !errors.Is(err, provision.ErrNotFound) || m.rescans != 1 {
+		t.Errorf("a volume that was not taken: %v after %d", err, m.rescans)
 	}
 }
