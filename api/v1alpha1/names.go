@@ -25,6 +25,9 @@ const (
 	// SnapshotFinalizer does the same for a Snapshot.
 	SnapshotFinalizer = "berth.dev/snapshot"
 
+	// LUNFinalizer keeps a LUN while a volume has it, so that its disk is not declared anew meanwhile.
+	LUNFinalizer = "berth.dev/lun"
+
 	// AgentLeasePrefix begins the name of the Lease that a node's agent renews, in the
 	// namespace Berth is installed in. The name of the node follows.
 	AgentLeasePrefix = "berth-agent-"

@@ -19,6 +19,7 @@ var AddToScheme = schemeBuilder.AddToScheme
 
 func addKnownTypes(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
+		&LUN{}, &LUNList{},
 		&PoolClass{}, &PoolClassList{},
 		&Snapshot{}, &SnapshotList{},
 		&StorageNode{}, &StorageNodeList{},

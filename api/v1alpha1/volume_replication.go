@@ -70,6 +70,10 @@ type Attachments struct {
 	// not known.
 	// +optional
 	Disk *SharedDisk `json:"disk,omitempty"`
+	// blank says that the disk was empty when the volume got it. A filesystem that was not made for this
+	// volume is what another one left: no node mounts it.
+	// +optional
+	Blank bool `json:"blank,omitempty"`
 }
 
 // SharedDisk names a disk that several nodes can reach.

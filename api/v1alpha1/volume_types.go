@@ -56,6 +56,7 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="has(self.driver) == has(oldSelf.driver) && (!has(self.driver) || self.driver == oldSelf.driver)",message="driver is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.replication.kind) == has(oldSelf.replication.kind) && (!has(self.replication.kind) || self.replication.kind == oldSelf.replication.kind)",message="replication.kind is immutable"
 // +kubebuilder:validation:XValidation:rule="!oldSelf.replication.?attachments.disk.hasValue() || self.replication.?attachments.disk == oldSelf.replication.?attachments.disk",message="replication.attachments.disk is immutable once it is set"
+// +kubebuilder:validation:XValidation:rule="self.replication.?attachments.blank.orValue(false) == oldSelf.replication.?attachments.blank.orValue(false)",message="replication.attachments.blank is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.mkfsOptions) == has(oldSelf.mkfsOptions) && (!has(self.mkfsOptions) || self.mkfsOptions == oldSelf.mkfsOptions)",message="mkfsOptions is immutable"
 // +kubebuilder:validation:XValidation:rule="!has(self.mkfsOptions) || self.volumeMode == 'Filesystem' && (!has(self.fsType) || !(self.fsType in ['zfs', 'btrfs'])) && !has(self.source)",message="mkfsOptions is for a filesystem that mkfs makes: not for volumeMode Block, not for fsType zfs or btrfs, and not for a copy"

@@ -41,7 +41,7 @@ type SharedDisks struct {
 	// names a device to the guard.
 	Machine attached.Machine
 	Mounter mount.Mounter
-	Mkfs    provision.Mkfs
+	Mkfs    attached.Mkfs
 	Holding func(c provision.Content) (guard.Holding, error)
 }
 

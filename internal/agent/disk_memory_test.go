@@ -89,6 +89,9 @@ func (k *kernel) Open(c provision.Content, _ bool) (attached.Device, error) {
 // Size implements attached.Machine.
 func (k *kernel) Size(provision.Content) (int64, error) { return int64(len(k.m.data)), nil }
 
+// Rescan implements attached.Machine.
+func (k *kernel) Rescan(context.Context, provision.Content) error { return nil }
+
 // Mounted implements attached.Machine.
 func (k *kernel) Mounted(provision.Content) (string, error) {
 	if len(k.mounts.Mounts(simulated)) > 0 {
@@ -97,7 +100,7 @@ func (k *kernel) Mounted(provision.Content) (string, error) {
 	return "", nil
 }
 
-func (k *kernel) mkfs(context.Context, provision.Volume, string, string) error {
+func (k *kernel) mkfs(context.Context, provision.Volume, string, string, string) error {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	k.m.data[1080], k.m.data[1081] = 0x53, 0xef

@@ -52,6 +52,7 @@ func cacheOptions(o Options) cache.Options {
 	}
 	if o.Driver.Epochs() {
 		options.ByObject[&storagev1.CSINode{}] = cache.ByObject{}
+		options.ByObject[&v1alpha1.LUN{}] = cache.ByObject{}
 	}
 	return options
 }

@@ -33,6 +33,7 @@ import (
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/usecase/luns"
 	"berth.dev/berth/internal/usecase/snapshots"
 	"berth.dev/berth/internal/usecase/volumes"
 )
@@ -92,6 +93,8 @@ type Process struct {
 	// Volumes are the use cases behind CSI. They work while Run runs.
 	Volumes   *volumes.Service
 	Snapshots *snapshots.Service
+	// LUNs are the use cases in place of Volumes where volumes are shared disks; nil elsewhere.
+	LUNs *luns.Service
 	// Book is the ledger that Volumes and Snapshots decide by.
 	Book *schedule.Book
 	// Synced is closed when Volumes and Snapshots work.
@@ -144,6 +147,9 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		Volumes:   volumes.New(own, live, beats, book, watchers),
 		Snapshots: snapshots.New(own, live, beats, book, taken),
 	}
+	if o.Driver.Epochs() {
+		p.LUNs = luns.New(own, live, p.Volumes, watchers)
+	}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }
 	shown := prometheus.NewRegistry()
 	if o.Driver.Pools { // they count nodes, too, and each node once
@@ -159,6 +165,9 @@ func (p *Process) addServers(o Options, shown prometheus.Gatherer) error {
 	p.Synced = synced
 	counters := csimetrics.NewCSIMetricsManagerForPlugin(o.Driver.Name)
 	service := csi.NewController(o.Driver, p.Volumes)
+	if p.LUNs != nil {
+		service = csi.NewController(o.Driver, p.LUNs)
+	}
 	if o.Snapshots {
 		service = service.WithSnapshots(p.Snapshots)
 	}
@@ -218,19 +227,22 @@ func newManager(o Options) (ctrl.Manager, error) {
 // pools, what there is one of in a cluster.
 func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) error {
 	c, live := o.Driver.View(m.GetClient()), o.Driver.Live(m.GetAPIReader())
-	own := errors.Join(
-		(&upkeep.Volumes{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
-		(&upkeep.Snapshots{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
-	)
-	if !o.Driver.Pools {
-		return own
-	}
 	delay := o.OrphanDelay
 	if delay == 0 {
 		delay = OrphanDelay
 	}
-	return errors.Join(own,
+	own := errors.Join(
+		(&upkeep.Volumes{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
+		(&upkeep.Snapshots{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
 		(&upkeep.Claims{Driver: o.Driver, Client: c, Live: live, Clock: o.Clock, Delay: delay}).SetupWithManager(m),
+	)
+	if o.Driver.Epochs() {
+		own = errors.Join(own, (&upkeep.LUNs{Client: c, Live: live}).SetupWithManager(m))
+	}
+	if !o.Driver.Pools {
+		return own
+	}
+	return errors.Join(own,
 		(&upkeep.Reservations{Driver: o.Driver, Client: c, Live: live, Clock: o.Clock, Delay: ReservationDelay}).SetupWithManager(m),
 		(&upkeep.StorageNodes{Client: c, Live: live}).SetupWithManager(m),
 		(&upkeep.Capacities{Driver: o.Driver, Client: c, Namespace: o.Namespace, Silence: nodes.Silence}).SetupWithManager(m),

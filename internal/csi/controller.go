@@ -5,13 +5,12 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/storageclass"
+	"berth.dev/berth/internal/usecase/luns"
 	"berth.dev/berth/internal/usecase/volumes"
 )
 
@@ -25,7 +24,10 @@ type Volumes interface {
 	Capacity(ctx context.Context, class string, nodes []string) (volumes.Capacity, error)
 }
 
-var _ Volumes = (*volumes.Service)(nil)
+var (
+	_ Volumes = (*volumes.Service)(nil)
+	_ Volumes = (*luns.Service)(nil)
+)
 
 // Controller is the CSI controller service.
 type Controller struct {
@@ -51,9 +53,7 @@ func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 		csi.ControllerServiceCapability_RPC_GET_VOLUME,
 		csi.ControllerServiceCapability_RPC_LIST_VOLUMES,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
-	}
-	if !c.driver.ByHand {
-		types = append(types, csi.ControllerServiceCapability_RPC_EXPAND_VOLUME)
+		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
 	}
 	if c.driver.Capacity {
 		types = append(types, csi.ControllerServiceCapability_RPC_GET_CAPACITY)
@@ -75,9 +75,6 @@ func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 
 // CreateVolume makes a volume and returns it with its topology.
 func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
-	if c.driver.ByHand {
-		return nil, c.byHand(r)
-	}
 	if r.GetVolumeContentSource() != nil && c.snapshots == nil {
 		return nil, invalid("creating a volume from a snapshot or another volume is not supported")
 	}
@@ -89,23 +86,7 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 	if err != nil {
 		return nil, err
 	}
-	return &csi.CreateVolumeResponse{Volume: message(v)}, nil
-}
-
-// byHand refuses to make a volume where nothing does. A mistake in the StorageClass or in the claim is told
-// first.
-func (c *Controller) byHand(r *csi.CreateVolumeRequest) error {
-	if err := checkCreate(r); err != nil {
-		return err
-	}
-	use, err := parseCapabilities(c.driver, r.GetVolumeCapabilities())
-	if err != nil {
-		return err
-	}
-	if _, err := storageclass.ParseDisk(r.GetParameters(), use.mode == v1alpha1.Block); err != nil {
-		return err
-	}
-	return status.Errorf(codes.FailedPrecondition, "no disk is made for claims of %s: make the disk, its Volume and its PersistentVolume by hand, as docs/shared-disks.md says", c.driver.Name)
+	return &csi.CreateVolumeResponse{Volume: c.message(v)}, nil
 }
 
 // DeleteVolume deletes a volume.
@@ -127,9 +108,6 @@ func (c *Controller) ControllerExpandVolume(ctx context.Context, r *csi.Controll
 	if r.GetCapacityRange() == nil {
 		return nil, invalid("capacity range is missing")
 	}
-	if c.driver.ByHand {
-		return nil, status.Errorf(codes.FailedPrecondition, "nothing changes the size of a volume of %s", c.driver.Name)
-	}
 	v, err := c.volumes.Expand(ctx, r.GetVolumeId(), parseSize(r.GetCapacityRange()))
 	if err != nil {
 		return nil, err
@@ -149,7 +127,7 @@ func (c *Controller) ControllerGetVolume(ctx context.Context, r *csi.ControllerG
 	if err != nil {
 		return nil, err
 	}
-	return &csi.ControllerGetVolumeResponse{Volume: message(v), Status: &csi.ControllerGetVolumeResponse_VolumeStatus{}}, nil
+	return &csi.ControllerGetVolumeResponse{Volume: c.message(v), Status: &csi.ControllerGetVolumeResponse_VolumeStatus{}}, nil
 }
 
 // ListVolumes returns the volumes page by page.
@@ -163,7 +141,7 @@ func (c *Controller) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest)
 	}
 	response := &csi.ListVolumesResponse{NextToken: next}
 	for _, v := range page {
-		response.Entries = append(response.Entries, &csi.ListVolumesResponse_Entry{Volume: message(v)})
+		response.Entries = append(response.Entries, &csi.ListVolumesResponse_Entry{Volume: c.message(v)})
 	}
 	return response, nil
 }
@@ -201,6 +179,10 @@ func (c *Controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest)
 }
 
 // message returns the CSI message of a volume.
-func message(v volumes.Volume) *csi.Volume {
-	return &csi.Volume{VolumeId: v.ID, CapacityBytes: v.Capacity, AccessibleTopology: topologyOf(v.Nodes), ContentSource: sourceMessage(v.Source)}
+func (c *Controller) message(v volumes.Volume) *csi.Volume {
+	topology := topologyOf(v.Nodes)
+	if segments := c.driver.Segments(v.ID); segments != nil {
+		topology = []*csi.Topology{{Segments: segments}}
+	}
+	return &csi.Volume{VolumeId: v.ID, CapacityBytes: v.Capacity, AccessibleTopology: topology, ContentSource: sourceMessage(v.Source)}
 }

@@ -2,7 +2,9 @@ package csi
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/berth/internal/driver"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 // bare is a second driver, with less than the local one has.
@@ -95,33 +98,42 @@ func TestADriverRefusesWhatOnlyTheOtherOneDoes(t *testing.T) {
 	}
 }
 
-func TestVolumesThatAreMadeByHandAreNeitherMadeNorGrown(t *testing.T) {
-	conn := face(t, driver.Disk())
-	controller := csi.NewControllerClient(conn)
-	asks := func(parameters map[string]string) error {
-		_, err := controller.CreateVolume(t.Context(), create(func(r *csi.CreateVolumeRequest) { r.Parameters = parameters }))
-		return err
+func TestAClaimOfSharedDisksGetsTheLabelThatMoves(t *testing.T) {
+	controller := csi.NewControllerClient(face(t, driver.Disk()))
+	made, err := controller.CreateVolume(t.Context(), create(func(r *csi.CreateVolumeRequest) {
+		r.Parameters = map[string]string{"poolClass": "san", "maxShares": "2"}
+	}))
+	if err != nil {
+		t.Fatal(err)
 	}
-	_, grown := controller.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: id, CapacityRange: &csi.CapacityRange{RequiredBytes: 1}})
-	_, deleted := controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id})
-	for name, call := range map[string]struct {
-		err  error
-		code codes.Code
-		says string
+	want := map[string]string{"berth.node-restriction.kubernetes.io/" + made.GetVolume().GetVolumeId(): "true"}
+	if got := made.GetVolume().GetAccessibleTopology(); len(got) != 1 || !maps.Equal(got[0].GetSegments(), want) {
+		t.Errorf("it is on %v", got)
+	}
+	for name, tc := range map[string]struct {
+		parameters map[string]string
+		says       string
 	}{
-		"a claim":                      {asks(map[string]string{"poolClass": "san", "maxShares": "2"}), codes.FailedPrecondition, "docs/shared-disks.md"},
-		"a claim of a malformed class": {asks(map[string]string{"poolClass": "san", "maxShares": "many"}), codes.InvalidArgument, "maxShares"},
-		"a larger size":                {grown, codes.FailedPrecondition, "the size"},
-		"a deletion":                   {deleted, codes.OK, ""},
+		"a malformed number":            {map[string]string{"poolClass": "san", "maxShares": "many"}, "maxShares"},
+		"a check that nothing makes":    {map[string]string{"poolClass": "san", "enableFileSystemConsistencyCheck": "true"}, "not supported yet"},
+		"a parameter that there is not": {map[string]string{"poolClass": "san", "skuName": "Premium"}, "skuName"},
 	} {
-		if status.Code(call.err) != call.code || call.says != "" && !strings.Contains(call.err.Error(), call.says) {
-			t.Errorf("%s: %v", name, call.err)
+		_, err := controller.CreateVolume(t.Context(), create(func(r *csi.CreateVolumeRequest) { r.Parameters = tc.parameters }))
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
-	announced, err := controller.ControllerGetCapabilities(t.Context(), &csi.ControllerGetCapabilitiesRequest{})
-	if err != nil || slices.ContainsFunc(announced.GetCapabilities(), func(c *csi.ControllerServiceCapability) bool {
-		return c.GetRpc().GetType() == csi.ControllerServiceCapability_RPC_EXPAND_VOLUME
-	}) {
-		t.Errorf("it announces %v, %v", announced, err)
+}
+
+func TestTheParametersOfSharedDisksReachTheRequest(t *testing.T) {
+	asked := create(func(r *csi.CreateVolumeRequest) {
+		r.Parameters = map[string]string{"poolClass": "san", "maxShares": "3", "maxMountReplicaCount": "1", "enableMountReplicaReductionOnDiskPressure": "true"}
+	})
+	got, err := parseCreate(driver.Disk(), asked)
+	if want := (&volumes.Attachments{MaxShares: 3, Factor: 2, Yields: true}); err != nil || got.PoolClass != "san" || !reflect.DeepEqual(got.Attachments, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := parseCreate(driver.Local(), create()); err != nil || got.Attachments != nil {
+		t.Errorf("a local volume is asked for as %+v, %v", got, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/storageclass"
 	"berth.dev/berth/internal/usecase/volumes"
@@ -18,11 +19,11 @@ func parseCreate(d driver.Driver, r *csi.CreateVolumeRequest) (volumes.Request, 
 	if err := checkCreate(r); err != nil {
 		return volumes.Request{}, err
 	}
-	parameters, err := storageclass.Parse(r.GetParameters())
+	use, err := parseCapabilities(d, r.GetVolumeCapabilities())
 	if err != nil {
 		return volumes.Request{}, err
 	}
-	use, err := parseCapabilities(d, r.GetVolumeCapabilities())
+	parameters, attachments, err := parseParameters(d, r.GetParameters(), use.mode == v1alpha1.Block)
 	if err != nil {
 		return volumes.Request{}, err
 	}
@@ -38,7 +39,22 @@ func parseCreate(d driver.Driver, r *csi.CreateVolumeRequest) (volumes.Request, 
 		Name: r.GetName(), Parameters: parameters, Mode: use.mode, FSType: use.fsType,
 		MountOptions: mountOptions(r.GetVolumeCapabilities()), Size: parseSize(r.GetCapacityRange()), Topology: topology, Source: source,
 	}
-	return w.Request()
+	request, err := w.Request()
+	request.Attachments = attachments
+	return request, err
+}
+
+// parseParameters reads the parameters of a driver's class. attachments is nil for volumes of pools.
+func parseParameters(d driver.Driver, given map[string]string, block bool) (of storageclass.Parameters, attachments *volumes.Attachments, err error) {
+	if !d.Epochs() {
+		of, err = storageclass.Parse(given)
+		return of, nil, err
+	}
+	p, err := storageclass.ParseDisk(given, block)
+	if err == nil && p.Check {
+		err = storageclass.Invalid("parameter %q: true is not supported yet: after an unclean end the journal is replayed, and nothing more is checked", storageclass.CheckKey)
+	}
+	return p.Parameters, &volumes.Attachments{MaxShares: p.MaxShares, Factor: p.Factor, Yields: p.Yields}, err
 }
 
 func checkCreate(r *csi.CreateVolumeRequest) error {

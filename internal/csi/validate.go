@@ -54,12 +54,12 @@ func unfit(d driver.Driver, v volumes.Volume, r *csi.ValidateVolumeCapabilitiesR
 	if len(r.GetParameters()) == 0 {
 		return ""
 	}
-	return unlike(v, r)
+	return unlike(d, v, r)
 }
 
 // unlike says how a volume differs from the parameters, or returns an empty string.
-func unlike(v volumes.Volume, r *csi.ValidateVolumeCapabilitiesRequest) string {
-	parameters, err := storageclass.Parse(r.GetParameters())
+func unlike(d driver.Driver, v volumes.Volume, r *csi.ValidateVolumeCapabilitiesRequest) string {
+	parameters, _, err := parseParameters(d, r.GetParameters(), v.Mode == v1alpha1.Block)
 	switch {
 	case err != nil:
 		return err.Error()

@@ -29,9 +29,6 @@ type Driver struct {
 	// Pools says whether its volumes come from the pools of nodes. The controllers of that one driver look
 	// after pools, the reports of nodes, and what becomes of claims whose volume is lost.
 	Pools bool
-	// ByHand says that nothing makes its volumes or changes their size: a person makes the disk, its Volume and
-	// its PersistentVolume.
-	ByHand bool
 	// Controllers is the name by which the driver's controllers elect a leader and manage fields.
 	Controllers string
 }
@@ -55,7 +52,6 @@ func Disk() Driver {
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod},
 		Why:         "of the nodes that the disk is attached to, one at a time may use it (use ReadWriteOnce or ReadWriteOncePod)",
 		Kind:        ownership.Attachments,
-		ByHand:      true,
 		Controllers: "berth-disk-controller",
 	}
 }
@@ -130,15 +126,26 @@ var (
 	_ Object = (*v1alpha1.Snapshot)(nil)
 )
 
-// Affinity is the node affinity of the PersistentVolume of a volume: the label that moves, for volumes that
-// can be used from several nodes, and nil for others, whose PersistentVolumes have the topology of their node.
-func (d Driver) Affinity(volume string) *corev1.VolumeNodeAffinity {
+// Segments is the CSI topology of a volume that can be used from several nodes: the label that moves. It is nil
+// for other volumes, which have the topology of their node.
+func (d Driver) Segments(volume string) map[string]string {
 	if !d.Epochs() {
 		return nil
 	}
-	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{
-			Key: v1alpha1.VolumeLabelPrefix + volume, Operator: corev1.NodeSelectorOpIn, Values: []string{v1alpha1.VolumeLabelValue},
-		}},
-	}}}}
+	return map[string]string{v1alpha1.VolumeLabelPrefix + volume: v1alpha1.VolumeLabelValue}
+}
+
+// Affinity is the node affinity of the PersistentVolume of such a volume, as the external-provisioner makes it
+// of Segments, and nil for others.
+func (d Driver) Affinity(volume string) *corev1.VolumeNodeAffinity {
+	var terms []corev1.NodeSelectorTerm
+	for key, value := range d.Segments(volume) {
+		terms = append(terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}},
+		}})
+	}
+	if terms == nil {
+		return nil
+	}
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
 }

@@ -43,7 +43,7 @@ type DiskParameters struct {
 //	parameter                                   values             default
 //	maxShares                                   1 to 8             1
 //	maxMountReplicaCount                        0 to maxShares-1   maxShares-1
-//	enableFileSystemConsistencyCheck            true, false        false; not for block devices
+//	enableFileSystemConsistencyCheck            true, false        false; not for block devices; CreateVolume refuses true
 //	enableMountReplicaReductionOnDiskPressure   true, false        false
 func ParseDisk(parameters map[string]string, block bool) (DiskParameters, error) {
 	own, others := map[string]string{}, map[string]string{}

@@ -152,7 +152,7 @@ func TestTheControllersOfSharedDisksAreThereOnlyIfAskedFor(t *testing.T) {
 		t.Error("they are there by default")
 	}
 	d := objects(t, cases["everything"], "Deployment")["other-disk-controller"]
-	if d.Spec.Replicas != 3 || len(d.Spec.Template.Spec.all()) != 1 {
+	if d.Spec.Replicas != 3 || len(d.Spec.Template.Spec.all()) != 3 {
 		t.Errorf("there are %d, of %d containers", d.Spec.Replicas, len(d.Spec.Template.Spec.all()))
 	}
 }

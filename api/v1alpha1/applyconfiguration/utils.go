@@ -44,6 +44,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.InventoryItemApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Loss"):
 		return &apiv1alpha1.LossApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LUN"):
+		return &apiv1alpha1.LUNApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LUNSpec"):
+		return &apiv1alpha1.LUNSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LUNStatus"):
+		return &apiv1alpha1.LUNStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LUNVolume"):
+		return &apiv1alpha1.LUNVolumeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LVMPools"):
 		return &apiv1alpha1.LVMPoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LVMThinPools"):

@@ -2,6 +2,7 @@ package attached
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,8 +24,9 @@ const (
 
 // content is what is on a disk.
 type content struct {
-	// filesystem that was made on it; empty if none was, or was not made to its end.
+	// filesystem that was made on it; empty if none was, or was not made to its end. uuid is its identity.
 	filesystem string
+	uuid       uuid
 	// foreign names other data, for people; empty if there is none.
 	foreign string
 	// marked: a filesystem was begun here.
@@ -54,6 +56,8 @@ const (
 	ext4At    = 1080
 	ext4Magic = "\x53\xef"
 	xfsMagic  = "XFSB"
+	ext4UUID  = 1024 + 0x68
+	xfsUUID   = 32
 )
 
 // judge says what is on a disk by its ends. known are the epochs that a mark may name.
@@ -66,11 +70,27 @@ func judge(head, tail []byte, volume string, known []lineage.Epoch) content {
 	case blockdev.Zeros(head) && blockdev.Zeros(tail):
 		return content{}
 	case ext4 && !xfs:
-		return content{filesystem: provision.Ext4}
+		return content{filesystem: provision.Ext4, uuid: uuid(head[ext4UUID : ext4UUID+len(uuid{})])}
 	case xfs && !ext4:
-		return content{filesystem: provision.XFS}
+		return content{filesystem: provision.XFS, uuid: uuid(head[xfsUUID : xfsUUID+len(uuid{})])}
 	}
 	return content{foreign: blockdev.Describe(head)}
+}
+
+// uuid is the identity of a filesystem.
+type uuid [16]byte
+
+// uuidOf is that of the filesystem which is made for a volume: a function of the volume's name, in the form of
+// the UUIDs that a program may choose by itself (RFC 9562, version 8).
+func uuidOf(volume string) (u uuid) {
+	sum := sha256.Sum256([]byte("the filesystem of " + volume))
+	copy(u[:], sum[:])
+	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80
+	return u
+}
+
+func (u uuid) String() string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
 // mark says that a filesystem is being made.

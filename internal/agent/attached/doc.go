@@ -9,4 +9,8 @@
 // is mounted for the first time. A disk with a mark has held no data yet, and the next owner begins
 // again. The mark names the epoch, whose id no user of the volume knows: else what a pod writes into a
 // file could be taken for one.
+//
+// A filesystem that is made here has a UUID that follows from the name of its volume. The disk of a volume
+// that began blank may have been another volume's before: a filesystem with another UUID is what that one
+// left, and is not mounted.
 package attached

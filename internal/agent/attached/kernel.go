@@ -1,10 +1,14 @@
 package attached
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -51,6 +55,33 @@ func (Kernel) Size(c provision.Content) (int64, error) {
 	}
 	n, err := strconv.ParseInt(sectors, 10, 54)
 	return n * blockdev.Sector, err
+}
+
+// rescanTime is how long a disk may take to say its size. While its path is away it takes longer.
+const rescanTime = 10 * time.Second
+
+// Rescan implements Machine. Devices that are no SCSI devices tell the kernel themselves. A device that does not
+// answer in time is left to answer later.
+func (Kernel) Rescan(ctx context.Context, c provision.Content) error {
+	number, err := numberOf(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, rescanTime)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		done <- os.WriteFile(filepath.Join("/sys/dev/block", number, "device/rescan"), []byte("1"), 0)
+	}()
+	select {
+	case err := <-done:
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: asking %s for its size: %w", provision.ErrUnavailable, c.Source, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %s does not say its size: %w", provision.ErrUnavailable, c.Source, ctx.Err())
+	}
 }
 
 // Mounted implements Machine.

@@ -27,10 +27,15 @@ type Machine interface {
 	Open(c provision.Content, hold bool) (Device, error)
 	// Size of a device in bytes. It does not open the device.
 	Size(c provision.Content) (int64, error)
+	// Rescan has the kernel ask a device for its size again. It does not open the device.
+	Rescan(ctx context.Context, c provision.Content) error
 	// Mounted returns the filesystem of a device that is mounted somewhere, empty if it is not. It does not
 	// open the device.
 	Mounted(c provision.Content) (filesystem string, err error)
 }
+
+// Mkfs makes a filesystem with options, as provision.Mkfs does, and gives it an identity: a UUID as text.
+type Mkfs func(ctx context.Context, v provision.Volume, filesystem, options, uuid string) error
 
 // Config has the parts that Volumes work with.
 type Config struct {
@@ -41,7 +46,7 @@ type Config struct {
 	Machine Machine
 	// Mounter mounts them, and Mkfs makes their filesystems.
 	Mounter mount.Mounter
-	Mkfs    provision.Mkfs
+	Mkfs    Mkfs
 	// Wishes are the specs of volumes, as far as the node knows them.
 	Wishes staging.Wishes
 }
@@ -52,7 +57,10 @@ type Volumes struct {
 	c Config
 }
 
-var _ staging.Disks = (*Volumes)(nil)
+var (
+	_ staging.Disks     = (*Volumes)(nil)
+	_ staging.Rescanner = (*Volumes)(nil)
+)
 
 // New returns the volumes of a node.
 func New(c Config) *Volumes { return &Volumes{Mounter: c.Mounter, c: c} }
@@ -70,7 +78,7 @@ func (v *Volumes) taken(id string) (journal.Kept, error) {
 }
 
 // Get implements staging.Disks. It reads the disk only if the volume is not mounted yet.
-func (v *Volumes) Get(_ context.Context, id string) (provision.Volume, error) {
+func (v *Volumes) Get(ctx context.Context, id string) (provision.Volume, error) {
 	k, err := v.taken(id)
 	if err != nil {
 		return provision.Volume{}, err
@@ -96,14 +104,43 @@ func (v *Volumes) Get(_ context.Context, id string) (provision.Volume, error) {
 	if err != nil {
 		return provision.Volume{}, fmt.Errorf("%w: volume %s: %w", provision.ErrUnavailable, id, err)
 	}
+	if found, err = v.own(ctx, id, found); err != nil {
+		return provision.Volume{}, err
+	}
 	if out.Filesystem = found.filesystem; found.foreign != "" {
 		out.Problem = notEmpty(found.foreign)
 	}
 	return out, nil
 }
 
+// Rescan implements staging.Rescanner: a disk grows on its target, and the kernel goes on with the size that it knows.
+func (v *Volumes) Rescan(ctx context.Context, id string) error {
+	k, err := v.taken(id)
+	if err != nil {
+		return err
+	}
+	return v.c.Machine.Rescan(ctx, k.Taken.Content)
+}
+
 func notEmpty(what string) string {
-	return "its disk has " + what + ", and neither ext4 nor xfs: Berth writes nothing over it. If it may be lost, wipe the disk (wipefs and blkdiscard --zeroout); else name the right disk"
+	return "its disk has " + what + ", and no filesystem of this volume: Berth writes nothing over it. If it may be lost, wipe the disk (wipefs and blkdiscard --zeroout); else name the right disk"
+}
+
+// own takes a filesystem that another volume has left for foreign data. It is one if the volume began on a
+// blank disk, and the filesystem is not the one that was made for it. An administrator who names a disk in a
+// Volume of theirs may want the data on it.
+func (v *Volumes) own(ctx context.Context, id string, found content) (content, error) {
+	if found.filesystem == "" || found.uuid == uuidOf(id) {
+		return found, nil
+	}
+	spec := v.c.Wishes.Spec(ctx, id)
+	switch {
+	case spec == nil:
+		return found, fmt.Errorf("%w: volume %s: its Volume object, which says whose filesystem its disk has, is not known yet", provision.ErrUnavailable, id)
+	case spec.Replication.Attachments == nil || !spec.Replication.Attachments.Blank:
+		return found, nil
+	}
+	return content{foreign: fmt.Sprintf("a filesystem (%s, UUID %s) that was made for another volume", found.filesystem, found.uuid)}, nil
 }
 
 // markOf is the mark of the epoch that the node is in.
@@ -150,7 +187,16 @@ func (v *Volumes) make(ctx context.Context, k *journal.Kept, r provision.FormatR
 		return err
 	}
 	m := markOf(k)
-	made, err := v.hold(k, func(d Device) (bool, error) { return begin(d, size, m, epochs(k), r.Filesystem) })
+	made, err := v.hold(k, func(d Device) (bool, error) {
+		found, err := look(d, size, m, epochs(k))
+		if err != nil {
+			return false, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
+		}
+		if found, err = v.own(ctx, r.ID, found); err != nil {
+			return false, err
+		}
+		return begin(d, size, m, found, r.Filesystem)
+	})
 	if err != nil || made {
 		return err
 	}
@@ -158,7 +204,7 @@ func (v *Volumes) make(ctx context.Context, k *journal.Kept, r provision.FormatR
 		return err
 	}
 	disk := provision.Volume{ID: r.ID, Size: size, Content: k.Taken.Content}
-	if err := v.c.Mkfs(ctx, disk, r.Filesystem, r.Options); err != nil {
+	if err := v.c.Mkfs(ctx, disk, r.Filesystem, r.Options, uuidOf(r.ID).String()); err != nil {
 		return err
 	}
 	_, err = v.hold(k, func(d Device) (bool, error) { return true, end(d, size, m, r.Filesystem) })
@@ -191,11 +237,8 @@ func (v *Volumes) hold(k *journal.Kept, use func(d Device) (bool, error)) (bool,
 }
 
 // begin writes the mark on an empty disk. made says that the filesystem is there already.
-func begin(d Device, size int64, m mark, known []lineage.Epoch, filesystem string) (made bool, err error) {
-	found, err := look(d, size, m, known)
+func begin(d Device, size int64, m mark, found content, filesystem string) (made bool, err error) {
 	switch {
-	case err != nil:
-		return false, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
 	case found.foreign != "":
 		return false, fmt.Errorf("%w: %s", provision.ErrConflict, notEmpty(found.foreign))
 	case found.filesystem == filesystem:

@@ -33,6 +33,7 @@ type machine struct {
 	mounted string
 	gone    error
 	reads   int
+	rescans int
 	// cut is how many writes and runs of mkfs are left until the machine loses its power; below zero: it never does.
 	cut int
 	// half: mkfs had written only its first half when the power went.
@@ -53,6 +54,7 @@ func (m *machine) effect() error {
 func (m *machine) Open(provision.Content, bool) (Device, error)           { return m, m.gone }
 func (m *machine) Size(provision.Content) (int64, error)                  { return int64(len(m.data)), m.gone }
 func (m *machine) Mounted(provision.Content) (string, error)              { return m.mounted, nil }
+func (m *machine) Rescan(context.Context, provision.Content) error        { m.rescans++; return m.gone }
 func (m *machine) Close() error                                           { return nil }
 func (m *machine) Spec(_ context.Context, id string) *v1alpha1.VolumeSpec { return m.specs[id] }
 
@@ -68,7 +70,7 @@ func (m *machine) WriteAt(b []byte, at int64) (int, error) {
 	return copy(m.data[at:], b), nil
 }
 
-func (m *machine) mkfs(_ context.Context, v provision.Volume, filesystem, _ string) error {
+func (m *machine) mkfs(_ context.Context, v provision.Volume, filesystem, _, uuid string) error {
 	if v.ID != id || v.Content.Source != "/dev/sdx" {
 		return errors.New("mkfs runs for another device")
 	}
@@ -79,6 +81,12 @@ func (m *machine) mkfs(_ context.Context, v provision.Volume, filesystem, _ stri
 	copy(m.data[1<<20:], "the first half of a filesystem")
 	if err == nil {
 		m.format(filesystem)
+		if uuid != uuidOf(id).String() {
+			return errors.New("mkfs is given another volume's UUID")
+		}
+		at := map[string]int64{provision.Ext4: ext4UUID, provision.XFS: xfsUUID}[filesystem]
+		own := uuidOf(id)
+		copy(m.data[at:], own[:])
 	}
 	return err
 }
@@ -252,5 +260,54 @@ func TestAVolumeInUseIsDescribedWithoutReadingItsDisk(t *testing.T) {
 	m.gone = provision.ErrNotFound
 	if got, err := raw.Get(t.Context(), id); err != nil || !strings.Contains(got.Problem, "gone") || got.Content.Source == "" {
 		t.Errorf("one whose device is gone is %+v, %v", got, err)
+	}
+}
+
+// The disk may have been another volume's before.
+func TestAVolumeThatBeganBlankDoesNotShowAFilesystemOfAnotherOne(t *testing.T) {
+	for _, fs := range []string{provision.Ext4, provision.XFS} {
+		for name, tc := range map[string]struct {
+			blank, own, unknown, shown bool
+		}{
+			"its own":                                    {blank: true, own: true, shown: true},
+			"its own, and its object is not known":       {own: true, unknown: true, shown: true},
+			"another one's":                              {blank: true},
+			"one on a disk that an administrator named":  {shown: true},
+			"another one's, and its object is not known": {unknown: true},
+		} {
+			m := newMachine()
+			m.format(fs)
+			if tc.own {
+				at, own := map[string]int64{provision.Ext4: ext4UUID, provision.XFS: xfsUUID}[fs], uuidOf(id)
+				copy(m.data[at:], own[:])
+			}
+			m.specs[id].Replication.Attachments = &v1alpha1.Attachments{Blank: tc.blank}
+			if tc.unknown {
+				m.specs = nil
+			}
+			before := bytes.Clone(m.data)
+			v := taken(t, m)
+			got, err := v.Get(t.Context(), id)
+			if shown := err == nil && got.Problem == "" && got.Filesystem == fs; shown != tc.shown || err == nil && !shown && got.Filesystem != "" {
+				t.Errorf("%s, %s: %+v, %v", fs, name, got, err)
+			}
+			if _, err := v.Format(t.Context(), ask(fs)); !tc.unknown && (err == nil) != tc.shown {
+				t.Errorf("%s, %s: made with %v", fs, name, err)
+			}
+			if !bytes.Equal(m.data, before) {
+				t.Errorf("%s, %s: the disk has changed", fs, name)
+			}
+		}
+	}
+}
+
+func TestADiskIsAskedForItsSizeWhereItIsTaken(t *testing.T) {
+	m := newMachine()
+	if err := taken(t, m).Rescan(t.Context(), id); err != nil || m.rescans != 1 {
+		t.Errorf("%v after %d", err, m.rescans)
+	}
+	err := taken(t, m, func(k *journal.Kept) { k.Taken = journal.Taken{} }).Rescan(t.Context(), id)
+	if !errors.Is(err, provision.ErrNotFound) || m.rescans != 1 {
+		t.Errorf("a volume that was not taken: %v after %d", err, m.rescans)
 	}
 }

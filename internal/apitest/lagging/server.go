@@ -75,7 +75,7 @@ func New(t testing.TB, objects ...client.Object) *Server {
 		t.Fatal(err)
 	}
 	builder := fake.NewClientBuilder().WithScheme(s.scheme).WithGlobalResourceVersionCounter().
-		WithStatusSubresource(&v1alpha1.Volume{}, &v1alpha1.Snapshot{}, &v1alpha1.StorageNode{}, &v1alpha1.PoolClass{})
+		WithStatusSubresource(&v1alpha1.Volume{}, &v1alpha1.Snapshot{}, &v1alpha1.StorageNode{}, &v1alpha1.PoolClass{}, &v1alpha1.LUN{})
 	for _, o := range objects {
 		o = o.DeepCopyObject().(client.Object)
 		o.SetResourceVersion("")

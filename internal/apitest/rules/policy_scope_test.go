@@ -36,6 +36,19 @@ var strayRequests = map[string]struct {
 			onDisk(diskHandle, diskIdentity)(v)
 			return env.Agent(t, "n1").Update(t.Context(), v)
 		}, refusal: outOfScope},
+	"a LUN": {
+		request: func(t *testing.T, env *apitest.Environment) error {
+			return env.Agent(t, "n1").Create(t.Context(), newLUN(t))
+		}, refusal: outOfScope},
+	"the state of a LUN": {
+		request: func(t *testing.T, env *apitest.Environment) error {
+			l := newLUN(t)
+			if err := env.Client.Create(t.Context(), l); err != nil {
+				return err
+			}
+			l.Status.State = v1alpha1.LUNAvailable
+			return env.Agent(t, "n1").Status().Update(t.Context(), l)
+		}, refusal: outOfScope},
 	"a deletion": {
 		request: func(t *testing.T, env *apitest.Environment) error {
 			return env.Agent(t, "n1").Delete(t.Context(), live(t, env.Client, newVolume(t)))

@@ -53,6 +53,9 @@ func refusals() map[string]bool {
 	for _, tc := range diskCases {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range lunCases {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range createCases {
 		seen[tc.refusal] = true
 	}

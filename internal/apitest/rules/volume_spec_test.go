@@ -23,6 +23,7 @@ const (
 	attachmentsKind  = "attachments is for kind Attachments, and required there"
 	failoverKind     = "failover is for volumes with a kind of replication"
 	diskImmutable    = "replication.attachments.disk is immutable once it is set"
+	blankImmutable   = "replication.attachments.blank is immutable"
 	driverImmutable  = "driver is immutable"
 	fsTypeImmutable  = "fsType is immutable"
 	mkfsImmutable    = "mkfsOptions is immutable"
@@ -225,6 +226,8 @@ var diskCases = map[string]struct {
 	"it is to say another name":        {onDisk(diskHandle, diskIdentity), onDisk(diskHandle, "naa.6001405 0002"), diskImmutable},
 	"it is forgotten":                  {onDisk(diskHandle, diskIdentity), withoutDisk, diskImmutable},
 	"it is forgotten with the shares":  {onDisk(diskHandle, diskIdentity), func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments = nil }, attachmentsKind},
+	"it is said to have been blank":    {onDisk(diskHandle, diskIdentity), func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.Blank = true }, blankImmutable},
+	"it is said to have had data":      {all(shared, func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.Blank = true }), func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.Blank = false }, blankImmutable},
 	"the number of its shares changes": {onDisk(diskHandle, diskIdentity), func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.MaxShares++ }, ""},
 }
 

@@ -17,6 +17,7 @@ import (
 	"berth.dev/berth/internal/controller"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/usecase/luns"
 	"berth.dev/berth/internal/usecase/snapshots"
 	"berth.dev/berth/internal/usecase/volumes"
 )
@@ -28,6 +29,8 @@ const patience = 60 * time.Second
 type Process struct {
 	Volumes   *volumes.Service
 	Snapshots *snapshots.Service
+	// LUNs are the use cases of shared disks; nil for other drivers.
+	LUNs *luns.Service
 	// Book is the ledger they decide by.
 	Book *schedule.Book
 	// Socket serves CSI, HTTP the health checks.
@@ -115,7 +118,7 @@ func Start(t testing.TB, e *apitest.Environment, options ...Option) *Process {
 		stop()
 		t.Fatal(err)
 	}
-	p.Volumes, p.Snapshots, p.Book = built.Volumes, built.Snapshots, built.Book
+	p.Volumes, p.Snapshots, p.LUNs, p.Book = built.Volumes, built.Snapshots, built.LUNs, built.Book
 	go func() { p.stopped <- built.Run(ctx) }()
 	t.Cleanup(func() { p.Stop(t) })
 	select {

@@ -61,7 +61,7 @@ func verb(request *http.Request) string {
 // collection says whether a path ends in a resource and not in an object's name.
 func collection(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	resources := []string{"volumes", "snapshots", "poolclasses", "storagenodes", "nodes", "persistentvolumes", "persistentvolumeclaims", "leases"}
+	resources := []string{"volumes", "snapshots", "poolclasses", "luns", "storagenodes", "nodes", "persistentvolumes", "persistentvolumeclaims", "leases"}
 	return slices.Contains(resources, parts[len(parts)-1])
 }
 

@@ -34,6 +34,18 @@ func Args(filesystem, options string) ([]string, error) {
 	return append(slices.Clone(base), render(append(settings, asked...))...), nil
 }
 
+// Identified returns the arguments that give a filesystem an identity, which Args does not let a request choose.
+func Identified(filesystem, uuid string) ([]string, error) {
+	switch filesystem {
+	case ext4:
+		return []string{"-U", uuid}, nil
+	case xfs:
+		return []string{"-m", "uuid=" + uuid}, nil
+	}
+	_, err := find(filesystem, "")
+	return nil, err
+}
+
 // render puts the keys of a flag into one list: of several, mkfs.ext4 uses only the last.
 func render(settings []setting) []string {
 	var args []string

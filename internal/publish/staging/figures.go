@@ -55,6 +55,14 @@ func (s *Service) expanded(ctx context.Context, id, path string, size int64) (de
 	if err != nil {
 		return 0, err
 	}
+	if r, is := s.disks.(Rescanner); is && record.Size < size {
+		if err := r.Rescan(ctx, id); err != nil {
+			return 0, err
+		}
+		if record, err = s.at(ctx, id, path); err != nil {
+			return 0, err
+		}
+	}
 	if record.Size < size {
 		return 0, fmt.Errorf("%w: the device of volume %s has %d bytes on this node, %d are asked: it is not expanded yet", provision.ErrUnavailable, id, record.Size, size)
 	}

@@ -1,6 +1,7 @@
 package staging
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -69,5 +70,38 @@ func TestAVolumeThatIsNotAtThePathIsNotFound(t *testing.T) {
 		if _, err := n.Expand(t.Context(), at.id, at.path, 0); !errors.Is(err, provision.ErrNotFound) {
 			t.Errorf("expand of %s: %v; want %v", what, err, provision.ErrNotFound)
 		}
+	}
+}
+
+// rescanned are disks that grow on a target, which the kernel learns when it asks.
+type rescanned struct {
+	Disks
+	grow func() error
+}
+
+func (r rescanned) Rescan(context.Context, string) error { return r.grow() }
+
+func TestADiskThatHasGrownOnItsTargetIsAskedForItsSize(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "ext4")
+	n.stage(t, id)
+	asked := 0
+	n.Service.disks = rescanned{n.Service.disks, func() error {
+		if asked++; asked == 1 {
+			return provision.ErrUnavailable
+		}
+		_, err := n.pool.Expand(t.Context(), provision.ExpandRequest{ID: id, Size: 128 * mib})
+		return err
+	}}
+	if _, err := n.Expand(t.Context(), id, n.path("stage-"+id), 128*mib); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("a disk that does not answer: %v", err)
+	}
+	for range 2 {
+		if size, err := n.Expand(t.Context(), id, n.path("stage-"+id), 128*mib); err != nil || size != 128*mib {
+			t.Errorf("size %d, %v", size, err)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("the disk was asked %d times, and was large enough after the second", asked)
 	}
 }

@@ -23,6 +23,12 @@ type Disks interface {
 	mount.Mounter
 }
 
+// Rescanner is what Disks also are if their devices may grow without the kernel's knowledge.
+type Rescanner interface {
+	// Rescan has the kernel ask the device of a volume for its size.
+	Rescan(ctx context.Context, id string) error
+}
+
 // Wishes returns the spec of a volume as far as the node knows it; nil if it does not know
 // it at the moment.
 type Wishes interface {

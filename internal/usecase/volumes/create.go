@@ -40,7 +40,7 @@ func (s *Service) Create(ctx context.Context, r Request) (Volume, error) {
 	if err != nil {
 		return Volume{}, err
 	}
-	return view(v), nil
+	return View(v), nil
 }
 
 // call is what one call of Create knows.
@@ -79,7 +79,7 @@ func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
 		if err := a.check(v); err != nil {
 			return nil, err
 		}
-		if d := difference(&v.Spec, a.request); d != "" {
+		if d := Difference(&v.Spec, a.request); d != "" {
 			v, err = a.remake(ctx, v, d)
 			continue
 		}

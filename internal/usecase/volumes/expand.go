@@ -17,7 +17,7 @@ import (
 // without room is ErrOutOfRange, which is final for this size: the replica stays as
 // large as it was, and a smaller request can still be met. Volumes do not shrink.
 func (s *Service) Expand(ctx context.Context, id string, size Size) (Volume, error) {
-	if err := size.check(); err != nil {
+	if err := size.Check(); err != nil {
 		return Volume{}, err
 	}
 	unlock, err := s.objects.Lock(id)
@@ -122,5 +122,5 @@ func (s *Service) grown(ctx context.Context, events *watcher, v *v1alpha1.Volume
 	case answer.Outcome != done:
 		return Volume{}, answer.Err()
 	}
-	return view(latest), nil
+	return View(latest), nil
 }

@@ -137,10 +137,10 @@ func TestOnlyAFilesystemThatOlderAgentsCannotMakeNeedsAFeature(t *testing.T) {
 
 func TestARequestWithoutAFilesystemAcceptsAny(t *testing.T) {
 	spec := v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Dataset}
-	if d := difference(&spec, Request{Mode: v1alpha1.Filesystem}); d != "" {
+	if d := Difference(&spec, Request{Mode: v1alpha1.Filesystem}); d != "" {
 		t.Error(d)
 	}
-	if d := difference(&spec, Request{Mode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4}); !strings.Contains(d, "zfs, not ext4") {
+	if d := Difference(&spec, Request{Mode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4}); !strings.Contains(d, "zfs, not ext4") {
 		t.Errorf("got %q", d)
 	}
 }

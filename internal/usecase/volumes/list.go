@@ -32,7 +32,7 @@ func listed(items []v1alpha1.Volume) []Volume {
 	var list []Volume
 	for i := range items {
 		if v := &items[i]; v.DeletionTimestamp == nil && Carved(v) {
-			list = append(list, view(v))
+			list = append(list, View(v))
 		}
 	}
 	return list

@@ -29,6 +29,8 @@ type Request struct {
 	// Source, if set, is the volume or snapshot that this volume begins as a copy of.
 	// The request may then have no FSType, and gets its source's.
 	Source *v1alpha1.VolumeSource
+	// Attachments says how a shared disk is used; nil for volumes of pools.
+	Attachments *Attachments
 	// Topology says where the volume may be.
 	Topology Topology
 	// Pool, if set, is the pool of the one allowed node that the volume comes from.
@@ -38,6 +40,15 @@ type Request struct {
 	// Reservation marks the request of a scheduler: the volume is made, and no caller
 	// is told of it yet. See v1alpha1.ReservedAnnotation.
 	Reservation bool
+}
+
+// Attachments says how a shared disk is used.
+type Attachments struct {
+	// MaxShares is how many nodes it can be attached to at once, and Factor how many of these there are while
+	// a pod uses it.
+	MaxShares, Factor int32
+	// Yields: a standby gives its slot on a node to a volume that a pod waits for.
+	Yields bool
 }
 
 // Feature names the feature that an agent needs to make the volume as requested;
@@ -74,7 +85,7 @@ type Volume struct {
 	PoolClass string
 	// Source is the volume or snapshot that it began as a copy of, or nil.
 	Source *v1alpha1.VolumeSource
-	// Nodes that hold it.
+	// Nodes that hold it; none for a shared disk, which moves.
 	Nodes []string
 }
 
@@ -86,12 +97,14 @@ func claimUID(csiName string) types.UID {
 	return types.UID(csiName[len("pvc-"):])
 }
 
-// view returns a Volume object as users see it.
-func view(v *v1alpha1.Volume) Volume {
+// View returns a Volume object as users see it.
+func View(v *v1alpha1.Volume) Volume {
 	out := Volume{ID: v.Name, Mode: v.Spec.VolumeMode, FSType: v.Spec.FSType, MkfsOptions: v.Spec.MkfsOptions, PoolClass: v.Spec.PoolClass, Source: v.Spec.Source}
 	for _, replica := range v.Spec.Replicas {
 		out.Nodes = append(out.Nodes, replica.Node)
 	}
-	out.Capacity = capacity(v)
+	if out.Capacity = capacity(v); v.Spec.Replication.Attachments != nil {
+		out.Capacity = v.Spec.Capacity.Value()
+	}
 	return out
 }

@@ -48,7 +48,7 @@ func (s *Service) Get(ctx context.Context, id string) (Volume, error) {
 	if err != nil {
 		return Volume{}, err
 	}
-	return view(v), nil
+	return View(v), nil
 }
 
 // existing reads a volume that must exist and not be marked for deletion.

@@ -7,9 +7,9 @@ import (
 	"berth.dev/berth/internal/quantity"
 )
 
-// difference says how an existing volume differs from a request, or returns an empty
+// Difference says how an existing volume differs from a request, or returns an empty
 // string. The place of a volume is no part of its shape.
-func difference(spec *v1alpha1.VolumeSpec, r Request) string {
+func Difference(spec *v1alpha1.VolumeSpec, r Request) string {
 	have := spec.Capacity.Value()
 	switch {
 	case spec.VolumeMode != r.Mode:

@@ -33,7 +33,7 @@ func TestTheDifferenceOfARequestFromAVolumeIsNamed(t *testing.T) {
 			v.Spec.MkfsOptions, v.Spec.ClaimRef = "-I 512", claim
 			r := same
 			test.change(&r)
-			if d := difference(&v.Spec, r); !strings.HasPrefix(d, test.told) || (d == "") != (test.told == "") {
+			if d := Difference(&v.Spec, r); !strings.HasPrefix(d, test.told) || (d == "") != (test.told == "") {
 				t.Errorf("told %q, want %q", d, test.told)
 			}
 		})
@@ -43,7 +43,7 @@ func TestTheDifferenceOfARequestFromAVolumeIsNamed(t *testing.T) {
 func TestAVolumeWithoutAClaimIsAnyClaims(t *testing.T) {
 	v := build(gi)
 	r := Request{Mode: v1alpha1.Filesystem, PoolClass: "fast", Claim: &v1alpha1.ClaimReference{Namespace: "shop", Name: "data"}}
-	if d := difference(&v.Spec, r); d != "" {
+	if d := Difference(&v.Spec, r); d != "" {
 		t.Error(d)
 	}
 }

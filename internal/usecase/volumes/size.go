@@ -21,8 +21,8 @@ const (
 // Size is a requested size in bytes: at least Required, at most Limit. Zero means no bound.
 type Size struct{ Required, Limit int64 }
 
-// check refuses a size that no volume can have.
-func (s Size) check() error {
+// Check refuses a size that no volume can have.
+func (s Size) Check() error {
 	switch {
 	case s.Required < 0 || s.Limit < 0:
 		return fail(provision.ErrInvalid, "a size cannot be negative: %d required, limit %d", s.Required, s.Limit)
@@ -36,7 +36,7 @@ func (s Size) check() error {
 
 // bytes is the size to ask the node for: at least what the filesystem needs.
 func (s Size) bytes(mode v1alpha1.VolumeMode, fsType v1alpha1.FSType) (int64, error) {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return 0, err
 	}
 	least := Minimum(mode, fsType)

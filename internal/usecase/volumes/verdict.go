@@ -87,10 +87,11 @@ func holds(entry *v1alpha1.ReplicaStatus, v *v1alpha1.Volume) bool {
 }
 
 // Carved says whether there may be data of a volume: a node has, or once had, a replica or
-// found data of its name, or it was adopted. Create never returned a volume that was not
-// carved, so there is nothing to lose.
+// found data of its name, or it was adopted, or it has a shared disk. Create never returned
+// a volume that was not carved, so there is nothing to lose.
 func Carved(v *v1alpha1.Volume) bool {
-	return v.Spec.Adopted || v.Found() != "" ||
+	a := v.Spec.Replication.Attachments
+	return a != nil && a.Disk != nil || v.Spec.Adopted || v.Found() != "" ||
 		slices.ContainsFunc(v.Status.Replicas, func(entry v1alpha1.ReplicaStatus) bool { return entry.HasData() })
 }
 

@@ -26,6 +26,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.Attachments
   map:
     fields:
+    - name: blank
+      type:
+        scalar: boolean
     - name: disk
       type:
         namedType: dev.berth.berth.api.v1alpha1.SharedDisk
@@ -179,6 +182,63 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: volume
       type:
         scalar: string
+- name: dev.berth.berth.api.v1alpha1.LUN
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.LUNSpec
+    - name: status
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.LUNStatus
+- name: dev.berth.berth.api.v1alpha1.LUNSpec
+  map:
+    fields:
+    - name: capacity
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: disk
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.SharedDisk
+    - name: persistent
+      type:
+        scalar: boolean
+    - name: poolClass
+      type:
+        scalar: string
+- name: dev.berth.berth.api.v1alpha1.LUNState
+  scalar: string
+- name: dev.berth.berth.api.v1alpha1.LUNStatus
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: state
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.LUNState
+    - name: volume
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.LUNVolume
+- name: dev.berth.berth.api.v1alpha1.LUNVolume
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
+    elementRelationship: atomic
 - name: dev.berth.berth.api.v1alpha1.LVMPools
   map:
     fields:

@@ -16,6 +16,9 @@ type AttachmentsApplyConfiguration struct {
 	// disk that the volume is. Once it is set it never changes. No node uses a volume whose disk is
 	// not known.
 	Disk *SharedDiskApplyConfiguration `json:"disk,omitempty"`
+	// blank says that the disk was empty when the volume got it. A filesystem that was not made for this
+	// volume is what another one left: no node mounts it.
+	Blank *bool `json:"blank,omitempty"`
 }
 
 // AttachmentsApplyConfiguration constructs a declarative configuration of the Attachments type for use with
@@ -53,5 +56,13 @@ func (b *AttachmentsApplyConfiguration) WithPersistent(value bool) *AttachmentsA
 // If called multiple times, the Disk field is set to the value of the last call.
 func (b *AttachmentsApplyConfiguration) WithDisk(value *SharedDiskApplyConfiguration) *AttachmentsApplyConfiguration {
 	b.Disk = value
+	return b
+}
+
+// WithBlank sets the Blank field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Blank field is set to the value of the last call.
+func (b *AttachmentsApplyConfiguration) WithBlank(value bool) *AttachmentsApplyConfiguration {
+	b.Blank = &value
 	return b
 }

@@ -1,0 +1,131 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// LUN is a disk that several nodes can reach, and that an administrator gives to Berth to hand out: a claim
+// of a class of shared disks gets one of the class's LUNs, whole. Berth neither makes nor deletes the disk.
+//
+// ---
+// A volume takes a LUN by writing itself into status.volume, with the resourceVersion that was read: of two
+// volumes one succeeds. The rules here refuse any other way from one volume to the next.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,path=luns,singular=lun,categories={berth,storage}
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.spec.capacity`
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.poolClass`
+// +kubebuilder:printcolumn:name="Volume",type=string,JSONPath=`.status.volume.name`
+// +kubebuilder:printcolumn:name="Disk",type=string,priority=1,JSONPath=`.spec.disk.handle`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.spec.disk == oldSelf.spec.disk",message="spec.disk is immutable: delete the LUN, and make another one"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.spec.capacity)).compareTo(quantity(string(oldSelf.spec.capacity))) >= 0",message="spec.capacity of a LUN cannot shrink"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.?status.volume.hasValue() || !self.?status.volume.hasValue() || self.status.volume == oldSelf.status.volume",message="a LUN does not go from one volume to another"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?status.state.orValue('None') != 'Released' || self.?status.state.orValue('None') == 'Released' && self.?status.volume == oldSelf.?status.volume",message="a LUN stays Released: its disk may have a volume's data"
+type LUN struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the administrator's word.
+	// +required
+	Spec LUNSpec `json:"spec"`
+	// status says which volume has the disk. The controllers of shared disks write it.
+	// +optional
+	Status LUNStatus `json:"status,omitempty"`
+}
+
+// LUNSpec names a disk, and says what it is good for.
+//
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.capacity)).isInteger() && quantity(string(self.capacity)).isGreaterThan(quantity('0'))",message="capacity of a LUN must be a positive whole number of bytes"
+type LUNSpec struct {
+	// disk by its handle and its identity. No two LUNs may name one disk: neither is handed out then.
+	// +required
+	Disk SharedDisk `json:"disk"`
+
+	// capacity of the disk in bytes. If the disk is grown on its target, write the new size here
+	// afterwards: then its volume may be expanded.
+	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	Capacity resource.Quantity `json:"capacity"`
+
+	// poolClass is the name by which StorageClasses ask for this LUN and for others like it, in their
+	// parameter of this name. No PoolClass object is needed.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	PoolClass string `json:"poolClass"`
+
+	// persistent says that the target keeps reservations through its own loss of power. Only then does
+	// a standby take the disk over without a person.
+	// +optional
+	Persistent bool `json:"persistent,omitempty"`
+}
+
+// LUNStatus says which volume has a LUN.
+type LUNStatus struct {
+	// state of the LUN.
+	// +optional
+	State LUNState `json:"state,omitempty"`
+	// message says why the LUN is not handed out, and what an administrator does about it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// volume that has the LUN. One that is deleted keeps it: see Released.
+	// +optional
+	Volume *LUNVolume `json:"volume,omitempty"`
+}
+
+// LUNState is whether a LUN is handed out.
+//
+// +kubebuilder:validation:Enum=Available;Bound;Released;Unavailable
+type LUNState string
+
+const (
+	// LUNAvailable: a volume may take it.
+	LUNAvailable LUNState = "Available"
+	// LUNBound: a volume has it.
+	LUNBound LUNState = "Bound"
+	// LUNReleased: its volume is deleted, and the disk may still have the data. No volume gets it.
+	LUNReleased LUNState = "Released"
+	// LUNUnavailable: something else names the same disk: another LUN, or a Volume that was made by hand.
+	LUNUnavailable LUNState = "Unavailable"
+)
+
+// LUNVolume is the Volume that has a LUN.
+//
+// +structType=atomic
+type LUNVolume struct {
+	// name of the Volume.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// uid of the Volume: another one of that name does not have the LUN.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	UID types.UID `json:"uid"`
+}
+
+// LUNList is a list of LUNs.
+//
+// +kubebuilder:object:root=true
+type LUNList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []LUN `json:"items"`
+}
+
+// Has says whether a Volume, and no other of its name, has the LUN.
+func (l *LUN) Has(v *Volume) bool {
+	return l.Status.Volume != nil && l.Status.Volume.Name == v.Name && l.Status.Volume.UID == v.UID
+}

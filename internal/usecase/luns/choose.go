@@ -1,0 +1,127 @@
+package luns
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/quantity"
+)
+
+// same says whether two names may be of one disk: an array gives each disk one identity, and a handle leads to
+// one disk.
+func same(a, b v1alpha1.SharedDisk) bool {
+	return a.Handle == b.Handle || strings.EqualFold(a.Identity, b.Identity)
+}
+
+// diskOf is the disk of a Volume, nil while it has none.
+func diskOf(v *v1alpha1.Volume) *v1alpha1.SharedDisk {
+	if a := v.Spec.Replication.Attachments; a != nil {
+		return a.Disk
+	}
+	return nil
+}
+
+// wish is what a volume asks of a LUN: bytes at least, and at most limit, unless that is zero.
+type wish struct {
+	poolClass    string
+	bytes, limit int64
+}
+
+// obstacle is why a LUN of the class is not given to a volume.
+type obstacle string
+
+const (
+	none     obstacle = ""
+	bound    obstacle = "in use"
+	released obstacle = "released (wipe, delete and declare them anew)"
+	deleting obstacle = "being deleted"
+	disputed obstacle = "named twice (kubectl get luns -o wide)"
+	small    obstacle = "too small"
+	large    obstacle = "over the limit"
+)
+
+// obstacles in the order in which people are told.
+var obstacles = []obstacle{bound, released, deleting, disputed, small, large}
+
+// choose returns the smallest LUN that meets the wish, of equal ones the first by name. Without one it is nil,
+// and the shortage says why, for people.
+func choose(w wish, luns []v1alpha1.LUN, volumes []v1alpha1.Volume) (best *v1alpha1.LUN, shortage string) {
+	met := map[obstacle]int{}
+	total := 0
+	for i := range luns {
+		l := &luns[i]
+		if l.Spec.PoolClass != w.poolClass {
+			continue
+		}
+		total++
+		in := w.obstacle(l, luns, volumes)
+		met[in]++
+		if in == none && (best == nil || order(l, best) < 0) {
+			best = l
+		}
+	}
+	if best != nil {
+		return best, ""
+	}
+	return nil, w.shortage(total, met)
+}
+
+func order(a, b *v1alpha1.LUN) int {
+	return cmp.Or(a.Spec.Capacity.Cmp(b.Spec.Capacity), cmp.Compare(a.Name, b.Name))
+}
+
+func (w wish) obstacle(l *v1alpha1.LUN, luns []v1alpha1.LUN, volumes []v1alpha1.Volume) obstacle {
+	size := l.Spec.Capacity.Value()
+	switch {
+	case l.Status.State == v1alpha1.LUNReleased:
+		return released
+	case l.DeletionTimestamp != nil:
+		return deleting
+	case l.Status.Volume != nil:
+		return bound
+	case namedBy(l, volumes) != nil, twin(l, luns) != "":
+		return disputed
+	case size < w.bytes:
+		return small
+	case w.limit > 0 && size > w.limit:
+		return large
+	}
+	return none
+}
+
+// namedBy is the first Volume by name that names the LUN's disk, nil if there is none.
+func namedBy(l *v1alpha1.LUN, volumes []v1alpha1.Volume) (first *v1alpha1.Volume) {
+	for i := range volumes {
+		v := &volumes[i]
+		if d := diskOf(v); d != nil && same(*d, l.Spec.Disk) && (first == nil || v.Name < first.Name) {
+			first = v
+		}
+	}
+	return first
+}
+
+// twin is another LUN that names the same disk, empty if there is none.
+func twin(l *v1alpha1.LUN, luns []v1alpha1.LUN) string {
+	i := slices.IndexFunc(luns, func(o v1alpha1.LUN) bool { return o.Name != l.Name && same(o.Spec.Disk, l.Spec.Disk) })
+	if i < 0 {
+		return ""
+	}
+	return luns[i].Name
+}
+
+// shortage is the message where no LUN of the class will do.
+func (w wish) shortage(total int, met map[obstacle]int) string {
+	if total == 0 {
+		return fmt.Sprintf("no LUN has spec.poolClass %q: declare LUNs of it, or correct the parameter poolClass of the StorageClass", w.poolClass)
+	}
+	var told []string
+	for _, o := range obstacles {
+		if n := met[o]; n > 0 {
+			told = append(told, fmt.Sprintf("%d %s", n, o))
+		}
+	}
+	return fmt.Sprintf("no LUN of poolClass %q with %s is free; of its %d LUNs: %s", w.poolClass, quantity.Bytes(w.bytes), total, strings.Join(told, ", "))
+}

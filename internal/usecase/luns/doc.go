@@ -1,0 +1,22 @@
+// Package luns makes volumes of shared disks out of the LUNs that an administrator has declared.
+//
+// # One volume for a LUN
+//
+// A volume takes a LUN in three writes, each of which counts only if the object is as it was read:
+//
+//	1  the Volume is created, without a disk: now it has a UID
+//	2  the LUN's status names the Volume by name and UID
+//	3  the Volume's spec names the disk, which never changes afterwards
+//
+// A LUN names one Volume at a time, and never goes from one to the next, so no two Volumes get to 3 with the
+// same LUN. Two calls for one Volume may each have taken a LUN: one of them writes 3, and the other LUN is
+// given back, since the Volume can never have it. Whoever is killed, the next call or the reconciler goes on
+// from the objects. Between 2 and 3 the API server is asked whether a Volume that was made by hand names the
+// disk.
+//
+// # The end of a volume
+//
+// The LUN of a Volume that is gone is Released: the disk may have the Volume's data, and no other volume gets
+// it. An administrator wipes the disk, deletes the LUN and declares it anew. That a disk is blank is not
+// believed for that: a node mounts no filesystem on it that was made for another volume.
+package luns

@@ -1,0 +1,60 @@
+package luns
+
+import (
+	"fmt"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// releasedMessage is for the administrator of a LUN whose volume is gone.
+const releasedMessage = "its volume is deleted, and the disk may have the data: to hand it out again wipe it (blkdiscard --zeroout), delete this LUN, and declare it anew"
+
+// Facts are what the status of a LUN follows from.
+type Facts struct {
+	// Holder is the Volume that the LUN's status names, by name and UID. It is nil if the API server has none.
+	Holder *v1alpha1.Volume
+	// LUNs are all of them, and Volumes those of all shared disks.
+	LUNs    []v1alpha1.LUN
+	Volumes []v1alpha1.Volume
+}
+
+// Judge returns the status that a LUN should have. A Volume that was made by hand and names the disk has the
+// LUN as one that was handed out: when it is gone, the LUN is Released.
+func Judge(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
+	had := l.Status.Volume
+	switch {
+	case l.Status.State == v1alpha1.LUNReleased || had != nil && f.Holder == nil:
+		return v1alpha1.LUNStatus{State: v1alpha1.LUNReleased, Volume: had, Message: releasedMessage}
+	case had != nil && (diskOf(f.Holder) == nil || same(*diskOf(f.Holder), l.Spec.Disk)):
+		return v1alpha1.LUNStatus{State: v1alpha1.LUNBound, Volume: had, Message: disputes(l, f)}
+	case had != nil: // the Volume has another disk, and so it never had this one
+		return available(l, f)
+	}
+	if v := namedBy(l, f.Volumes); v != nil {
+		l = l.DeepCopy()
+		l.Status.Volume = &v1alpha1.LUNVolume{Name: v.Name, UID: v.UID}
+		return v1alpha1.LUNStatus{State: v1alpha1.LUNBound, Volume: l.Status.Volume, Message: disputes(l, f)}
+	}
+	return available(l, f)
+}
+
+func available(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
+	if other := twin(l, f.LUNs); other != "" {
+		return v1alpha1.LUNStatus{State: v1alpha1.LUNUnavailable, Message: fmt.Sprintf("LUN %s names the same disk: delete one of the two", other)}
+	}
+	return v1alpha1.LUNStatus{State: v1alpha1.LUNAvailable}
+}
+
+// disputes says what else names the disk of a LUN that a volume has.
+func disputes(l *v1alpha1.LUN, f *Facts) string {
+	for i := range f.Volumes {
+		v := &f.Volumes[i]
+		if d := diskOf(v); d != nil && same(*d, l.Spec.Disk) && !l.Has(v) {
+			return fmt.Sprintf("Volume %s names this disk, too: two volumes on one disk destroy each other's data", v.Name)
+		}
+	}
+	if other := twin(l, f.LUNs); other != "" {
+		return fmt.Sprintf("LUN %s names the same disk: delete it", other)
+	}
+	return ""
+}

@@ -1,0 +1,44 @@
+package luns
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/usecase"
+	"berth.dev/berth/internal/usecase/volumes"
+)
+
+// Service makes and expands volumes of shared disks; what else there is to do with a volume is the same for all.
+// Its methods may be called concurrently.
+type Service struct {
+	*volumes.Service
+	// client reads from the cache and writes to the API server.
+	client client.Client
+	// live reads from the API server.
+	live    client.Reader
+	objects usecase.Objects[*v1alpha1.Volume]
+}
+
+// New makes a Service. The informer behind c must feed watchers. Both readers must show the Volumes of shared
+// disks alone.
+func New(c client.Client, live client.Reader, all *volumes.Service, watchers *volumes.Watchers) *Service {
+	return &Service{Service: all, client: c, live: live, objects: usecase.Objects[*v1alpha1.Volume]{
+		Kind: "volume", New: func() *v1alpha1.Volume { return &v1alpha1.Volume{} }, Client: c, Live: live, Watchers: watchers,
+	}}
+}
+
+// declared are the LUNs and the Volumes of shared disks, by the API server.
+func (s *Service) declared(ctx context.Context) ([]v1alpha1.LUN, []v1alpha1.Volume, error) {
+	var luns v1alpha1.LUNList
+	if err := s.live.List(ctx, &luns); err != nil {
+		return nil, nil, fmt.Errorf("listing LUNs: %w", err)
+	}
+	var all v1alpha1.VolumeList
+	if err := s.live.List(ctx, &all); err != nil {
+		return nil, nil, fmt.Errorf("listing volumes: %w", err)
+	}
+	return luns.Items, all.Items, nil
+}
