@@ -27,7 +27,7 @@ func (r *Replicator) fill(ctx context.Context, name string, h provision.StreamHe
 	var into, base string
 	var files bool
 	err = zpool.NotFound(h.Volume)
-	r.p.engine.With(name, func(z *zpool.Facts) { into, base, files, err = z.Into(h) })
+	r.p.engine.With(name, func(z *zpool.Facts) { into, base, files, err = zpool.CopiesIn(z).Into(h) })
 	if err != nil {
 		return 0, err
 	}
@@ -50,7 +50,7 @@ func (r *Replicator) fill(ctx context.Context, name string, h provision.StreamHe
 	if err := begin.Check(wanted); err != nil {
 		return 0, err
 	}
-	failure := r.feed(r.p.tool.ReceiveCommand(into, base, files, wanted.Resumed), record, pipe)
+	failure := r.feed(r.tool().ReceiveCommand(into, base, files, wanted.Resumed), record, pipe)
 	strand, _, _ := strings.Cut(into, "@")
 	if err := r.learn(context.WithoutCancel(ctx), name, strand, into, failure == nil); err != nil && failure == nil {
 		return 0, err
@@ -95,7 +95,7 @@ func (r *Replicator) learn(ctx context.Context, name, strand, snapshot string, w
 	if whole {
 		names = append(names, snapshot)
 	}
-	out, err := r.query(ctx, r.p.tool.NamedCommand(names...))
+	out, err := r.query(ctx, r.tool().NamedCommand(names...))
 	if err != nil {
 		return err
 	}
@@ -103,14 +103,14 @@ func (r *Replicator) learn(ctx context.Context, name, strand, snapshot string, w
 	if err != nil {
 		return err
 	}
-	r.p.engine.With(name, func(z *zpool.Facts) { z.LearnStrand(strand, rows) })
+	r.p.engine.With(name, func(z *zpool.Facts) { zpool.CopiesIn(z).LearnStrand(strand, rows) })
 	return nil
 }
 
 // class returns the class of the error of a stream that ZFS did not receive: the text of a message
 // decides nothing.
 func (r *Replicator) class(ctx context.Context, strand string) error {
-	out, err := r.query(ctx, r.p.tool.NamedCommand(strand[:strings.LastIndexByte(strand, '/')]))
+	out, err := r.query(ctx, r.tool().NamedCommand(strand[:strings.LastIndexByte(strand, '/')]))
 	if err != nil {
 		return provision.ErrUnavailable
 	}

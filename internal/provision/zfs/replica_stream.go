@@ -14,8 +14,10 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
+func (r *keeper) tool() zpool.CopyTool { return zpool.CopyTool{Tool: r.p.tool} }
+
 // query asks ZFS about one copy.
-func (r *Replicator) query(ctx context.Context, c run.Command) ([]byte, error) {
+func (r *keeper) query(ctx context.Context, c run.Command) ([]byte, error) {
 	out, err := r.p.ask(ctx, c, func() {})
 	if err != nil {
 		return nil, fmt.Errorf("%w: asking ZFS about a copy: %w", provision.ErrUnavailable, err)
@@ -38,12 +40,12 @@ func (r *Replicator) Send(ctx context.Context, q provision.SendRequest, pipe *os
 	if err != nil {
 		return err
 	}
-	command := r.p.tool.SendCommand(base, target)
+	command := r.tool().SendCommand(base, target)
 	if q.Resume != "" {
 		if err := r.checkToken(ctx, q.Resume, base, target); err != nil {
 			return err
 		}
-		command = r.p.tool.ResumeCommand(q.Resume)
+		command = r.tool().ResumeCommand(q.Resume)
 	}
 	command.Out = pipe
 	if _, err := r.p.config.Runner.Query(ctx, command); err != nil {
@@ -53,22 +55,22 @@ func (r *Replicator) Send(ctx context.Context, q provision.SendRequest, pipe *os
 }
 
 // names returns the full names of the snapshots that a stream is made of.
-func (r *Replicator) names(ctx context.Context, q provision.SendRequest) (base, target string, err error) {
+func (r *keeper) names(ctx context.Context, q provision.SendRequest) (base, target string, err error) {
 	name, err := r.p.locateVolume(ctx, q.Volume)
 	if err != nil {
 		return "", "", err
 	}
 	err = zpool.NotFound(q.Volume)
 	r.p.engine.With(name, func(z *zpool.Facts) {
-		if target, err = z.PointAt(q.Volume, q.Target); err == nil && !q.Base.IsZero() {
-			base, err = z.PointAt(q.Volume, q.Base)
+		if target, err = zpool.CopiesIn(z).PointAt(q.Volume, q.Target); err == nil && !q.Base.IsZero() {
+			base, err = zpool.CopiesIn(z).PointAt(q.Volume, q.Base)
 		}
 	})
 	return base, target, err
 }
 
 // guids asks for those of snapshots: an empty name has 0.
-func (r *Replicator) guids(ctx context.Context, names ...string) (guids []uint64, err error) {
+func (r *keeper) guids(ctx context.Context, names ...string) (guids []uint64, err error) {
 	var asked []string
 	for _, name := range names {
 		if name != "" {
@@ -77,7 +79,7 @@ func (r *Replicator) guids(ctx context.Context, names ...string) (guids []uint64
 	}
 	known := map[string]uint64{}
 	if len(asked) > 0 {
-		out, err := r.query(ctx, r.p.tool.NamedCommand(asked...))
+		out, err := r.query(ctx, r.tool().NamedCommand(asked...))
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +94,7 @@ func (r *Replicator) guids(ctx context.Context, names ...string) (guids []uint64
 }
 
 // checkToken refuses a token that would send anything but these snapshots.
-func (r *Replicator) checkToken(ctx context.Context, token, base, target string) error {
+func (r *keeper) checkToken(ctx context.Context, token, base, target string) error {
 	guids, err := r.guids(ctx, base, target)
 	if err != nil {
 		return err
@@ -101,7 +103,7 @@ func (r *Replicator) checkToken(ctx context.Context, token, base, target string)
 }
 
 // count counts the streams that read the points of a request.
-func (r *Replicator) count(q provision.SendRequest, by int) {
+func (r *keeper) count(q provision.SendRequest, by int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sending[q.Volume] == nil {
@@ -165,7 +167,7 @@ func (r *Replicator) prepare(ctx context.Context, h provision.StreamHeader) (nam
 		return "", err
 	}
 	return l.zpool, r.carryOut(ctx, l, h.Volume, func(p zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) {
-		return p.Receive(z, h, r.may(h, dirty))
+		return zpool.CopyPlanner{Planner: p}.Receive(zpool.CopiesIn(z), h, r.may(h, dirty))
 	})
 }
 
@@ -181,9 +183,9 @@ func (r *Replicator) finish(ctx context.Context, h provision.StreamHeader, guid 
 		return err
 	}
 	return r.carryOut(ctx, l, h.Volume, func(p zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) {
-		if z.HasPoint(h.Volume, h.Target) {
+		if zpool.CopiesIn(z).HasPoint(h.Volume, h.Target) {
 			return nil, nil // the command that wrote the record only seemed to fail
 		}
-		return p.Received(z, h, guid, r.may(h, dirty))
+		return zpool.CopyPlanner{Planner: p}.Received(zpool.CopiesIn(z), h, guid, r.may(h, dirty))
 	})
 }

@@ -18,7 +18,10 @@ import (
 
 // Replicator keeps copies of volumes in zpools. A point is a snapshot of the head, or what a stream
 // made of another point.
-type Replicator struct {
+type Replicator struct{ *keeper }
+
+// keeper makes changes of copies, and knows which streams are under way.
+type keeper struct {
 	p *Provisioner
 
 	mu sync.Mutex
@@ -34,7 +37,7 @@ var (
 )
 
 func newReplicator(p *Provisioner) *Replicator {
-	return &Replicator{p: p, receiving: map[string]bool{}, sending: map[string]map[lineage.Point]int{}}
+	return &Replicator{&keeper{p: p, receiving: map[string]bool{}, sending: map[string]map[lineage.Point]int{}}}
 }
 
 // Replicator implements provision.Replicating.
@@ -51,7 +54,7 @@ type locked struct {
 	unlock func()
 }
 
-func (r *Replicator) lock(ctx context.Context, id string) (l locked, err error) {
+func (r *keeper) lock(ctx context.Context, id string) (l locked, err error) {
 	if err := provision.CheckID(id); err != nil {
 		return l, err
 	}
@@ -63,11 +66,11 @@ func (r *Replicator) lock(ctx context.Context, id string) (l locked, err error) 
 }
 
 // carryOut makes one change of a copy, and gives its lock back.
-func (r *Replicator) carryOut(ctx context.Context, l locked, id string, plan planning) error {
+func (r *keeper) carryOut(ctx context.Context, l locked, id string, plan planning) error {
 	return r.p.engine.CarryOutLocked(ctx, l.unlock, zpool.Change{
 		Unit: l.zpool, ID: id, Plan: r.p.planned(l.zpool, plan),
 		Refused: func(z *zpool.Facts, failure error) error {
-			if _, _, d, err := z.Copy(id); err == nil {
+			if _, _, d, err := zpool.CopiesIn(z).Copy(id); err == nil {
 				return zpool.NoRoom(d.Size())(z, failure)
 			}
 			return failure
@@ -76,19 +79,19 @@ func (r *Replicator) carryOut(ctx context.Context, l locked, id string, plan pla
 }
 
 // alter makes one change that only the record shows.
-func (r *Replicator) alter(ctx context.Context, id string, change zpool.Changing) error {
+func (r *keeper) alter(ctx context.Context, id string, change zpool.Changing) error {
 	l, err := r.lock(ctx, id)
 	if err != nil {
 		return err
 	}
 	return r.carryOut(ctx, l, id, func(p zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) {
-		return p.Alter(z, id, false, change)
+		return zpool.CopyPlanner{Planner: p}.Alter(zpool.CopiesIn(z), id, false, change)
 	})
 }
 
 // weigh is alter for a change that must know whether the head differs from the newest point. unused
 // says that no pod may use the volume.
-func (r *Replicator) weigh(ctx context.Context, id string, unused bool, change func(c *zpool.Copy, dirty bool) (replica.Record, error)) error {
+func (r *keeper) weigh(ctx context.Context, id string, unused bool, change func(c *zpool.Copy, dirty bool) (replica.Record, error)) error {
 	l, err := r.lock(ctx, id)
 	if err != nil {
 		return err
@@ -99,19 +102,19 @@ func (r *Replicator) weigh(ctx context.Context, id string, unused bool, change f
 		return err
 	}
 	return r.carryOut(ctx, l, id, func(p zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) {
-		return p.Alter(z, id, unused, func(c *zpool.Copy, _ provision.Volume) (replica.Record, error) { return change(c, dirty) })
+		return zpool.CopyPlanner{Planner: p}.Alter(zpool.CopiesIn(z), id, unused, func(c *zpool.Copy, _ provision.Volume) (replica.Record, error) { return change(c, dirty) })
 	})
 }
 
 // dirty says whether a head that counts differs from the newest point. What pods have in memory does
 // not show before it is written out and ZFS has ended the group of changes that it is in. The caller
 // holds the lock of the id.
-func (r *Replicator) dirty(ctx context.Context, name, id string) (bool, error) {
+func (r *keeper) dirty(ctx context.Context, name, id string) (bool, error) {
 	var head, since string
 	var unpointed bool
 	err := zpool.NotFound(id)
 	r.p.engine.With(name, func(z *zpool.Facts) {
-		head, since, unpointed, err = z.Unsaved(id, r.p.config.Now())
+		head, since, unpointed, err = zpool.CopiesIn(z).Unsaved(id, r.p.config.Now())
 	})
 	if err != nil || since == "" {
 		return unpointed, err
@@ -122,7 +125,7 @@ func (r *Replicator) dirty(ctx context.Context, name, id string) (bool, error) {
 	if _, err := r.query(ctx, r.p.poolTool.SyncCommand(name)); err != nil {
 		return false, err
 	}
-	out, err := r.query(ctx, r.p.tool.WrittenCommand(head, since))
+	out, err := r.query(ctx, r.tool().WrittenCommand(head, since))
 	if err != nil {
 		return false, err
 	}
@@ -153,11 +156,11 @@ func (r *Replicator) State(ctx context.Context, id string) (s provision.Replica,
 	}
 	err = zpool.NotFound(id)
 	r.p.engine.With(name, func(z *zpool.Facts) {
-		_, of, _, missing := z.Copy(id)
+		_, of, _, missing := zpool.CopiesIn(z).Copy(id)
 		if err = missing; err != nil {
 			return
 		}
-		record, token := z.CopyState(id)
+		record, token := zpool.CopiesIn(z).CopyState(id)
 		s = record.View(z.View(of, r.p.config.Now()), dirty, token)
 	})
 	return s, err
@@ -181,7 +184,9 @@ func (r *Replicator) Snapshot(ctx context.Context, q provision.PointRequest) err
 		l.unlock()
 		return err
 	}
-	return r.carryOut(ctx, l, q.Volume, func(p zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) { return p.Point(z, q) })
+	return r.carryOut(ctx, l, q.Volume, func(p zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) {
+		return zpool.CopyPlanner{Planner: p}.Point(zpool.CopiesIn(z), q)
+	})
 }
 
 // Abort implements provision.Replicator.
@@ -248,7 +253,9 @@ func (r *Replicator) Writable(ctx context.Context, id string) (v provision.Volum
 		l.unlock()
 		return v, err
 	}
-	err = r.carryOut(ctx, l, id, func(p zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) { return p.Head(z, id, props) })
+	err = r.carryOut(ctx, l, id, func(p zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) {
+		return zpool.CopyPlanner{Planner: p}.Head(zpool.CopiesIn(z), id, props)
+	})
 	if err != nil {
 		return v, err
 	}
@@ -256,19 +263,19 @@ func (r *Replicator) Writable(ctx context.Context, id string) (v provision.Volum
 }
 
 // own returns the properties that were set on a head itself, if the head is to be made anew.
-func (r *Replicator) own(ctx context.Context, name, id string) (props []string, err error) {
+func (r *keeper) own(ctx context.Context, name, id string) (props []string, err error) {
 	of, made := "", false
 	err = zpool.NotFound(id)
 	r.p.engine.With(name, func(z *zpool.Facts) {
 		var c *zpool.Copy
-		if c, of, _, err = z.Copy(id); err == nil {
+		if c, of, _, err = zpool.CopiesIn(z).Copy(id); err == nil {
 			_, made, err = c.Head(r.p.config.Now())
 		}
 	})
 	if err != nil || !made {
 		return nil, err
 	}
-	out, err := r.query(ctx, r.p.tool.OwnCommand(of))
+	out, err := r.query(ctx, r.tool().OwnCommand(of))
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +283,7 @@ func (r *Replicator) own(ctx context.Context, name, id string) (props []string, 
 }
 
 // begin notes that a stream is received into a volume; false if one is already.
-func (r *Replicator) begin(id string) bool {
+func (r *keeper) begin(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.receiving[id] {
@@ -286,7 +293,7 @@ func (r *Replicator) begin(id string) bool {
 	return true
 }
 
-func (r *Replicator) end(id string) {
+func (r *keeper) end(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.receiving, id)

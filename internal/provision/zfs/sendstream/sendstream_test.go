@@ -11,18 +11,18 @@ import (
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 )
 
-// real is a token of ZFS 2.1.11, of a part of the difference between two snapshots of a zvol.
-const real = "1-11025e3c11-120-789c636064000310a501c49c50360710a715e5e7a69766a63040812eb3c7fcaff39bd72800d9ec48eaf293b252934b207c10c0904f4b2b4e2d01c964c0e5d990e4932a4b528b817442040b56fd25f9105758fdf39d36e1da45530324794eb07c5e626e2a904ecccbd62fd3af72484a2d2ac9d02dc8cfcc2bd135626090809a03f3676a6e526a4a7e36d81e6e24f1e4fcdc82a2d4e262a0141c0000f70c29c6"
+// tokenOfZFS is a token of ZFS 2.1.11, of a part of the difference between two snapshots of a zvol.
+const tokenOfZFS = "1-11025e3c11-120-789c636064000310a501c49c50360710a715e5e7a69766a63040812eb3c7fcaff39bd72800d9ec48eaf293b252934b207c10c0904f4b2b4e2d01c964c0e5d990e4932a4b528b817442040b56fd25f9105758fdf39d36e1da45530324794eb07c5e626e2a904ecccbd62fd3af72484a2d2ac9d02dc8cfcc2bd135626090809a03f3676a6e526a4a7e36d81e6e24f1e4fcdc82a2d4e262a0141c0000f70c29c6"
 
 var realNames = sendstream.Token{From: 12430955273760801581, To: 3878116670628036154, Name: "tank/v/z@berth-point-2"}
 
 func TestATokenOfZFSIsRead(t *testing.T) {
-	if got, err := sendstream.ReadToken(real); err != nil || got != realNames {
+	if got, err := sendstream.ReadToken(tokenOfZFS); err != nil || got != realNames {
 		t.Errorf("%+v, %v", got, err)
 	}
 	moved := realNames
 	moved.Name = "tank/berth/berth-copies/pvc-1/3@berth-point-2" // the snapshot has another name by now
-	if err := sendstream.CheckToken(real, moved); err != nil {
+	if err := sendstream.CheckToken(tokenOfZFS, moved); err != nil {
 		t.Error(err)
 	}
 }
@@ -34,7 +34,7 @@ func TestATokenThatNamesAnotherSnapshotIsRefused(t *testing.T) {
 		"a base where none is":    {To: realNames.To, Name: realNames.Name},
 		"a target in other pools": {From: realNames.From, To: realNames.To, Name: "other/v/z@berth-point-2"},
 	} {
-		if err := sendstream.CheckToken(real, w); !errors.Is(err, provision.ErrInvalid) {
+		if err := sendstream.CheckToken(tokenOfZFS, w); !errors.Is(err, provision.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -56,11 +56,11 @@ func TestATokenIsReadInBothByteOrdersAndRefusedWithAnythingElse(t *testing.T) {
 	}
 	for what, token := range map[string]string{
 		"no token":              "",
-		"another version":       "2" + real[1:],
-		"cut":                   real[:len(real)-2],
-		"longer":                real + "00",
-		"of another length":     strings.Replace(real, "-120-", "-121-", 1),
-		"in capitals":           strings.ToUpper(real),
+		"another version":       "2" + tokenOfZFS[1:],
+		"cut":                   tokenOfZFS[:len(tokenOfZFS)-2],
+		"longer":                tokenOfZFS + "00",
+		"of another length":     strings.Replace(tokenOfZFS, "-120-", "-121-", 1),
+		"in capitals":           strings.ToUpper(tokenOfZFS),
 		"an option":             "-R",
 		"too long":              "1-1-1-" + strings.Repeat("00", 4<<10),
 		"raw data":              with(zfstest.Field{Name: "rawok", Value: true}),
@@ -149,7 +149,7 @@ func FuzzBegin(f *testing.F) {
 }
 
 func FuzzToken(f *testing.F) {
-	f.Add(real)
+	f.Add(tokenOfZFS)
 	f.Add(zfstest.Token(binary.BigEndian, zfstest.Field{Name: "toguid", Value: uint64(1)}, zfstest.Field{Name: "embedok", Value: true}))
 	f.Fuzz(func(t *testing.T, token string) {
 		if got, err := sendstream.ReadToken(token); err == nil && len(got.Name) >= 4<<10 {

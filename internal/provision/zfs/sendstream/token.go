@@ -52,42 +52,48 @@ func pool(name string) string {
 
 // ReadToken reads a token. The error is ErrInvalid.
 func ReadToken(token string) (t Token, err error) {
-	bad := func(what string) (Token, error) {
-		return Token{}, fmt.Errorf("%w: %s in token %.40q", provision.ErrInvalid, what, token)
-	}
-	parts := strings.Split(token, "-")
-	if len(token) > maxToken || len(parts) != 4 || parts[0] != "1" || strings.ToLower(token) != token {
-		return bad("there are no four parts of a known version")
-	}
-	length, err := strconv.ParseUint(parts[2], 16, 32)
-	packed, hexErr := hex.DecodeString(parts[3])
-	if _, sumErr := strconv.ParseUint(parts[1], 16, 64); err != nil || hexErr != nil || sumErr != nil || length > maxList {
-		return bad("there is no number where one must be")
-	}
-	source := bytes.NewReader(packed)
-	z, err := zlib.NewReader(source)
-	if err != nil {
-		return bad("the data cannot be unpacked")
-	}
-	list, err := io.ReadAll(io.LimitReader(z, maxList+1))
-	if err != nil || uint64(len(list)) != length || source.Len() > 0 {
-		return bad("the data does not have the length that the token says")
+	list, why := unpack(token)
+	if why != "" {
+		return t, fmt.Errorf("%w: %s in token %.40q", provision.ErrInvalid, why, token)
 	}
 	values, ok := readList(list)
 	if !ok {
-		return bad("there is no list of names and values")
+		return t, fmt.Errorf("%w: no list of names and values is in token %.40q", provision.ErrInvalid, token)
 	}
 	for name, v := range values {
 		if known, ok := tokenFields[name]; !ok || known != v.kind {
-			return bad(fmt.Sprintf("there is a field %.40q", name))
+			return t, fmt.Errorf("%w: a field %.40q is in token %.40q", provision.ErrInvalid, name, token)
 		}
 	}
 	for _, name := range []string{"object", "offset", "bytes", "toguid", "toname"} {
 		if _, ok := values[name]; !ok {
-			return bad("there is no " + name)
+			return t, fmt.Errorf("%w: no %s is in token %.40q", provision.ErrInvalid, name, token)
 		}
 	}
 	return Token{To: values["toguid"].number, From: values["fromguid"].number, Name: values["toname"].text}, nil
+}
+
+// unpack returns the list in a token, or why there is none.
+func unpack(token string) (list []byte, why string) {
+	parts := strings.Split(token, "-")
+	if len(token) > maxToken || len(parts) != 4 || parts[0] != "1" || strings.ToLower(token) != token {
+		return nil, "there are no four parts of a known version"
+	}
+	length, err := strconv.ParseUint(parts[2], 16, 32)
+	packed, hexErr := hex.DecodeString(parts[3])
+	if _, sumErr := strconv.ParseUint(parts[1], 16, 64); err != nil || hexErr != nil || sumErr != nil || length > maxList {
+		return nil, "there is no number where one must be"
+	}
+	source := bytes.NewReader(packed)
+	z, err := zlib.NewReader(source)
+	if err != nil {
+		return nil, "the data cannot be unpacked"
+	}
+	list, err = io.ReadAll(io.LimitReader(z, maxList+1))
+	if err != nil || uint64(len(list)) != length || source.Len() > 0 {
+		return nil, "the data does not have the length that the token says"
+	}
+	return list, ""
 }
 
 // The types of values in a list.

@@ -47,6 +47,18 @@ type Copy struct {
 	kept int64
 }
 
+// CopyFacts are the facts about the copies in a zpool.
+type CopyFacts struct{ *Facts }
+
+// CopiesIn returns the facts about the copies in a zpool.
+func CopiesIn(z *Facts) CopyFacts { return CopyFacts{z} }
+
+// CopyPlanner plans changes of copies.
+type CopyPlanner struct{ Planner }
+
+// CopyTool makes the commands that only copies need.
+type CopyTool struct{ Tool }
+
 // CopyName returns the name of the filesystem of a copy.
 func CopyName(parent, id string) string { return parent + "/" + copiesArea + "/" + id }
 
@@ -88,7 +100,7 @@ func copyPart(dataset string) (parent, id, part string, ok bool) {
 }
 
 // takeCopy takes a dataset in that is part of a copy.
-func (z *Facts) takeCopy(r Row) bool {
+func (z CopyFacts) takeCopy(r Row) bool {
 	parent, id, part, ok := copyPart(r.name)
 	if _, pool := z.Parents[parent]; !ok || !pool || provision.CheckID(id) != nil {
 		return false
@@ -116,7 +128,7 @@ func (z *Facts) takeCopy(r Row) bool {
 }
 
 // copyAt returns the copy of an id in a pool, which it notes.
-func (z *Facts) copyAt(parent, id string) *Copy {
+func (z CopyFacts) copyAt(parent, id string) *Copy {
 	name := CopyName(parent, id)
 	if z.Copies[name] == nil {
 		z.Copies[name] = &Copy{Parent: parent, ID: id}
@@ -125,7 +137,7 @@ func (z *Facts) copyAt(parent, id string) *Copy {
 }
 
 // copyOf returns the copy that a dataset is of; an empty one for a volume that is none.
-func (z *Facts) copyOf(d *Dataset) *Copy {
+func (z CopyFacts) copyOf(d *Dataset) *Copy {
 	if c := z.Copies[CopyName(d.Parent, d.ID)]; c != nil {
 		return c
 	}
@@ -134,7 +146,7 @@ func (z *Facts) copyOf(d *Dataset) *Copy {
 
 // appoint finds the strands that stand for volumes: of those that were heads the last one, if there is
 // no head.
-func (z *Facts) appoint() {
+func (z CopyFacts) appoint() {
 	for _, c := range z.Copies {
 		last := uint64(0)
 		if z.Datasets[LiveName(c.Parent, c.ID)] == nil && len(z.ending(c.Parent, c.ID)) == 0 {
@@ -189,7 +201,7 @@ func (c *Copy) problem() string {
 }
 
 // parts returns the head and the strands of a copy, and its heads in the trash, by their names.
-func (z *Facts) parts(c *Copy) map[string]*Dataset {
+func (z CopyFacts) parts(c *Copy) map[string]*Dataset {
 	parts := map[string]*Dataset{}
 	for name, d := range z.Datasets {
 		if d.ID == c.ID && d.Parent == c.Parent {
@@ -200,7 +212,7 @@ func (z *Facts) parts(c *Copy) map[string]*Dataset {
 }
 
 // Copy returns the copy of a volume, and its head or what stands for that.
-func (z *Facts) Copy(id string) (c *Copy, name string, d *Dataset, err error) {
+func (z CopyFacts) Copy(id string) (c *Copy, name string, d *Dataset, err error) {
 	if name, d = z.Volume(id); d == nil {
 		return nil, "", nil, NotFound(id)
 	}
@@ -220,7 +232,7 @@ func endsCopy(name string) bool {
 }
 
 // ending returns the heads in the trash that say that the copy of an id was deleted.
-func (z *Facts) ending(parent, id string) (names []string) {
+func (z CopyFacts) ending(parent, id string) (names []string) {
 	for name, d := range z.Datasets {
 		if d.ends && d.Parent == parent && d.ID == id {
 			names = append(names, name)
@@ -231,7 +243,7 @@ func (z *Facts) ending(parent, id string) (names []string) {
 
 // CopyState returns the record of the copy of a volume, and the token with which a stream goes on that
 // was received half.
-func (z *Facts) CopyState(id string) (n replica.Record, token string) {
+func (z CopyFacts) CopyState(id string) (n replica.Record, token string) {
 	c, _, _, err := z.Copy(id)
 	if err != nil {
 		return n, ""
@@ -246,8 +258,8 @@ func (z *Facts) CopyState(id string) (n replica.Record, token string) {
 
 // Unsaved says where a head that counts can be compared with the newest point: the names of both. With
 // no point there is no such snapshot, and unpointed says whether the head may hold data.
-func (z *Facts) Unsaved(id string, now time.Time) (head, since string, unpointed bool, err error) {
-	if z == nil {
+func (z CopyFacts) Unsaved(id string, now time.Time) (head, since string, unpointed bool, err error) {
+	if z.Facts == nil {
 		return "", "", false, NotFound(id)
 	}
 	c, head, d, err := z.Copy(id)
@@ -266,7 +278,7 @@ func (z *Facts) Unsaved(id string, now time.Time) (head, since string, unpointed
 }
 
 // numbers returns those of all places that are taken.
-func (z *Facts) numbers(c *Copy) (all []uint64) {
+func (z CopyFacts) numbers(c *Copy) (all []uint64) {
 	for _, d := range z.parts(c) {
 		all = append(all, d.strand)
 		for _, s := range d.snapshots {
@@ -277,7 +289,7 @@ func (z *Facts) numbers(c *Copy) (all []uint64) {
 }
 
 // at returns the dataset that holds the snapshot of a place; empty if none does.
-func (z *Facts) at(c *Copy, place uint64) string {
+func (z CopyFacts) at(c *Copy, place uint64) string {
 	parts := z.parts(c)
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		if d := parts[name]; d.area != trash && d.snapshots[PointName(place)] != nil {
@@ -288,7 +300,7 @@ func (z *Facts) at(c *Copy, place uint64) string {
 }
 
 // PointAt returns the full name of the snapshot of a point.
-func (z *Facts) PointAt(id string, p lineage.Point) (string, error) {
+func (z CopyFacts) PointAt(id string, p lineage.Point) (string, error) {
 	c, _, _, err := z.Copy(id)
 	if err != nil {
 		return "", err
@@ -302,7 +314,7 @@ func (z *Facts) PointAt(id string, p lineage.Point) (string, error) {
 }
 
 // HasPoint says whether a copy holds a point.
-func (z *Facts) HasPoint(id string, p lineage.Point) bool {
+func (z CopyFacts) HasPoint(id string, p lineage.Point) bool {
 	c, _, _, err := z.Copy(id)
 	if err != nil {
 		return false
@@ -313,7 +325,7 @@ func (z *Facts) HasPoint(id string, p lineage.Point) bool {
 
 // keeps returns how many bytes a copy takes besides its volume, in whole units: what its points hold,
 // and as much as the volume for a stream that is received or was received half.
-func (z *Facts) keeps(c *Copy) int64 {
+func (z CopyFacts) keeps(c *Copy) int64 {
 	kept := c.kept
 	if _, d := z.Volume(c.ID); d != nil && c.Receiving != nil {
 		kept += Charge(d.size)

@@ -12,10 +12,10 @@ import (
 // clone takes the snapshots over (zfs promote), and then strand and snapshot can go. Else they wait.
 
 // promoteCommand has a clone take over its origin, with the snapshots before that.
-func (t Tool) promoteCommand(clone string) run.Command { return t.Command("promote", clone) }
+func (t CopyTool) promoteCommand(clone string) run.Command { return t.Command("promote", clone) }
 
 // copyLeftovers plans the next step that removes leftovers of a copy.
-func (p Planner) copyLeftovers(z *Facts, c *Copy) []Step {
+func (p CopyPlanner) copyLeftovers(z CopyFacts, c *Copy) []Step {
 	deleted := len(z.ending(c.Parent, c.ID)) > 0
 	if !deleted && (c.Damage != nil || !c.Exists) {
 		return nil
@@ -23,7 +23,7 @@ func (p Planner) copyLeftovers(z *Facts, c *Copy) []Step {
 	parts := z.parts(c)
 	names := slices.Sorted(maps.Keys(parts))
 	// Strands without snapshots go first: they would be heirs of each other.
-	for _, leftover := range []func(*Facts, *Copy, string, bool) (Step, bool){p.emptyStrand, p.pointLeftover, p.strandLeftover} {
+	for _, leftover := range []func(CopyFacts, *Copy, string, bool) (Step, bool){p.emptyStrand, p.pointLeftover, p.strandLeftover} {
 		for _, name := range names {
 			if step, ok := leftover(z, c, name, deleted); ok {
 				return []Step{step}
@@ -37,7 +37,7 @@ func (p Planner) copyLeftovers(z *Facts, c *Copy) []Step {
 }
 
 // pointLeftover removes a snapshot that the record does not name, or has a clone take it over.
-func (p Planner) pointLeftover(z *Facts, c *Copy, name string, deleted bool) (Step, bool) {
+func (p CopyPlanner) pointLeftover(z CopyFacts, c *Copy, name string, deleted bool) (Step, bool) {
 	d := z.Datasets[name]
 	for _, at := range slices.Sorted(maps.Keys(d.snapshots)) {
 		s := d.snapshots[at]
@@ -45,7 +45,7 @@ func (p Planner) pointLeftover(z *Facts, c *Copy, name string, deleted bool) (St
 			continue
 		}
 		if !z.cloned(name + "@" + at) {
-			return p.DropStep(z, name, at), true
+			return p.DropStep(z.Facts, name, at), true
 		}
 		if clone := z.heir(c, name, at); clone != "" {
 			return p.promoteStep(z, name, at, clone), true
@@ -55,7 +55,7 @@ func (p Planner) pointLeftover(z *Facts, c *Copy, name string, deleted bool) (St
 }
 
 // heir returns a clone that can take a snapshot over, if its dataset is of no use beyond that.
-func (z *Facts) heir(c *Copy, name, at string) string {
+func (z CopyFacts) heir(c *Copy, name, at string) string {
 	d := z.Datasets[name]
 	if d.area != copies || d.stands || c.Receiving != nil && d.strand == c.Receiving.Place {
 		return ""
@@ -74,9 +74,9 @@ func (z *Facts) heir(c *Copy, name, at string) string {
 	return ""
 }
 
-func (p Planner) promoteStep(z *Facts, name, at, clone string) Step {
+func (p CopyPlanner) promoteStep(z CopyFacts, name, at, clone string) Step {
 	return Step{
-		Subject: subject(z, name, at), Command: p.promoteCommand(clone),
+		Subject: subject(z.Facts, name, at), Command: CopyTool{p.Tool}.promoteCommand(clone),
 		Learn: func(z *Facts) {
 			d, heir := z.Datasets[name], z.Datasets[clone]
 			last := d.snapshots[at].order
@@ -104,28 +104,28 @@ func (c *Copy) idle(d *Dataset, deleted bool) bool {
 }
 
 // emptyStrand removes a strand without snapshots.
-func (p Planner) emptyStrand(z *Facts, c *Copy, name string, deleted bool) (Step, bool) {
+func (p CopyPlanner) emptyStrand(z CopyFacts, c *Copy, name string, deleted bool) (Step, bool) {
 	if d := z.Datasets[name]; !c.idle(d, deleted) || len(d.snapshots) > 0 {
 		return Step{}, false
 	}
-	return p.destroyStep(z, name), true
+	return p.destroyStep(z.Facts, name), true
 }
 
 // strandLeftover removes the room and the data of a strand that only its snapshots need, or puts one
 // with snapshots of a deleted volume into the trash.
-func (p Planner) strandLeftover(z *Facts, c *Copy, name string, deleted bool) (Step, bool) {
+func (p CopyPlanner) strandLeftover(z CopyFacts, c *Copy, name string, deleted bool) (Step, bool) {
 	d := z.Datasets[name]
 	switch {
 	case !c.idle(d, deleted):
 		return Step{}, false
 	case deleted && d.wasHead && !d.pointed():
-		return p.moveStep(z, name, z.trashName(c.Parent, c.ID, ""), trash), true
+		return p.moveStep(z.Facts, name, z.trashName(c.Parent, c.ID, ""), trash), true
 	case d.reserved:
 		return p.releaseStep(name), true
 	case d.dirty:
 		at := d.newest()
 		return Step{
-			Command: p.rollbackCommand(name + "@" + at), Subject: subject(z, name, at), Unused: d.unmounted(name),
+			Command: p.rollbackCommand(name + "@" + at), Subject: subject(z.Facts, name, at), Unused: d.unmounted(name),
 			Learn: func(z *Facts) { z.Datasets[name].dirty = false },
 		}, true
 	}
@@ -143,7 +143,7 @@ func (d *Dataset) pointed() bool {
 }
 
 // endSteps remove the record and the filesystem of a copy that is deleted.
-func (p Planner) endSteps(c *Copy) (steps []Step) {
+func (p CopyPlanner) endSteps(c *Copy) (steps []Step) {
 	name := CopyName(c.Parent, c.ID)
 	if c.noted {
 		return []Step{{

@@ -15,7 +15,7 @@ type Changing func(c *Copy, v provision.Volume) (replica.Record, error)
 
 // Alter plans the steps of a change that only the record shows. unused says that no pod may use the
 // volume meanwhile.
-func (p Planner) Alter(z *Facts, id string, unused bool, change Changing) ([]Step, error) {
+func (p CopyPlanner) Alter(z CopyFacts, id string, unused bool, change Changing) ([]Step, error) {
 	c, name, d, err := z.Copy(id)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (p Planner) Alter(z *Facts, id string, unused bool, change Changing) ([]Ste
 }
 
 // keep plans the steps that write a record, after everything that it names.
-func (p Planner) keep(z *Facts, c *Copy, n replica.Record) ([]Step, error) {
+func (p CopyPlanner) keep(z CopyFacts, c *Copy, n replica.Record) ([]Step, error) {
 	if !n.Exists || reflect.DeepEqual(n, c.Record) {
 		return nil, nil
 	}
@@ -44,21 +44,21 @@ func (p Planner) keep(z *Facts, c *Copy, n replica.Record) ([]Step, error) {
 		return nil, err
 	}
 	name, id, parent := CopyName(c.Parent, c.ID), c.ID, c.Parent
-	steps := p.areaSteps(z, parent, copies)
+	steps := p.areaSteps(z.Facts, parent, copies)
 	if !c.container {
-		steps = append(steps, Step{Command: p.areaCommand(name), Learn: func(z *Facts) { z.copyAt(parent, id).container = true }})
+		steps = append(steps, Step{Command: p.areaCommand(name), Learn: func(z *Facts) { CopiesIn(z).copyAt(parent, id).container = true }})
 	}
 	if !c.noted {
-		steps = append(steps, Step{Command: p.areaCommand(name + "/" + recordName), Learn: func(z *Facts) { z.copyAt(parent, id).noted = true }})
+		steps = append(steps, Step{Command: p.areaCommand(name + "/" + recordName), Learn: func(z *Facts) { CopiesIn(z).copyAt(parent, id).noted = true }})
 	}
 	return append(steps, Step{
 		Command: p.Command("set", append(props, name+"/"+recordName)...),
-		Learn:   func(z *Facts) { z.copyAt(parent, id).Record = n },
+		Learn:   func(z *Facts) { CopiesIn(z).copyAt(parent, id).Record = n },
 	}), nil
 }
 
 // Point plans the steps that keep the head as a point.
-func (p Planner) Point(z *Facts, q provision.PointRequest) ([]Step, error) {
+func (p CopyPlanner) Point(z CopyFacts, q provision.PointRequest) ([]Step, error) {
 	c, name, d, err := z.Copy(q.Volume)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (p Planner) Point(z *Facts, q provision.PointRequest) ([]Step, error) {
 			d := z.Datasets[name]
 			d.snapshots[PointName(number)] = &Snapshot{size: d.size, allocated: d.size, filesystem: d.Filesystem, order: d.last() + 1, place: number}
 			d.dirty = false
-			z.copyAt(d.Parent, d.ID).kept += Charge(d.size) // at most, which the next report corrects
+			CopiesIn(z).copyAt(d.Parent, d.ID).kept += Charge(d.size) // at most, which the next report corrects
 		},
 	}
 	steps, err := p.keep(z, c, n)
@@ -89,7 +89,7 @@ func (p Planner) Point(z *Facts, q provision.PointRequest) ([]Step, error) {
 
 // Head plans the steps that make the head follow the newest point. props are the properties that were
 // set on the head itself, for the clone that takes its place.
-func (p Planner) Head(z *Facts, id string, props []string) ([]Step, error) {
+func (p CopyPlanner) Head(z CopyFacts, id string, props []string) ([]Step, error) {
 	c, name, d, err := z.Copy(id)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (p Planner) Head(z *Facts, id string, props []string) ([]Step, error) {
 		return nil, fmt.Errorf("%w: point %v of volume %s has no snapshot: others removed it", provision.ErrUnavailable, tip.Point, id)
 	case of == name && d.area == live && d.newest() == at:
 		back := Step{
-			Command: p.rollbackCommand(name + "@" + at), Subject: subject(z, name, at), Unused: d.unmounted(name),
+			Command: p.rollbackCommand(name + "@" + at), Subject: subject(z.Facts, name, at), Unused: d.unmounted(name),
 			Learn: func(z *Facts) { z.Datasets[name].dirty = false },
 		}
 		return append([]Step{back}, steps...), nil
@@ -127,7 +127,7 @@ func (p Planner) Head(z *Facts, id string, props []string) ([]Step, error) {
 }
 
 // parkSteps make a head a strand: its points stay, and it gives its room to the head that follows.
-func (p Planner) parkSteps(z *Facts, c *Copy, head, strand string) (steps []Step) {
+func (p CopyPlanner) parkSteps(z CopyFacts, c *Copy, head, strand string) (steps []Step) {
 	d, parent, id := z.Datasets[head], c.Parent, c.ID
 	if c.quota > 0 {
 		steps = append(steps, p.boundStep(c, 0))
@@ -137,23 +137,23 @@ func (p Planner) parkSteps(z *Facts, c *Copy, head, strand string) (steps []Step
 		steps[len(steps)-1].Unused = d.unmounted(head)
 	}
 	number := parseNumber(strand[len(CopyName(parent, id))+1:])
-	park := p.moveStep(z, head, strand, copies)
+	park := p.moveStep(z.Facts, head, strand, copies)
 	learn := park.Learn
 	park.Unused, park.Settles = d.unmounted(head), head
 	park.Learn = func(z *Facts) {
 		learn(z)
 		z.Datasets[strand].strand, z.Datasets[strand].wasHead = number, true
-		z.appoint()
+		CopiesIn(z).appoint()
 	}
 	return append(steps, park)
 }
 
-func (p Planner) releaseStep(name string) Step {
+func (p CopyPlanner) releaseStep(name string) Step {
 	return Step{Command: p.releaseCommand(name), Learn: func(z *Facts) { z.Datasets[name].reserved = false }}
 }
 
 // headStep makes a head out of a point.
-func (p Planner) headStep(c *Copy, was *Dataset, point string, props []string) Step {
+func (p CopyPlanner) headStep(c *Copy, was *Dataset, point string, props []string) Step {
 	name := LiveName(c.Parent, c.ID)
 	args, size := []string{}, text(was.size)
 	for _, prop := range props {
@@ -171,19 +171,19 @@ func (p Planner) headStep(c *Copy, was *Dataset, point string, props []string) S
 		Command: p.Command("clone", append(args, point, name)...), Makes: true,
 		Learn: func(z *Facts) {
 			z.Datasets[name] = &d
-			z.appoint()
+			CopiesIn(z).appoint()
 		},
 	}
 }
 
 // boundStep bounds how many bytes the strands of a copy take together; 0 is no bound.
-func (p Planner) boundStep(c *Copy, bytes int64) Step {
+func (p CopyPlanner) boundStep(c *Copy, bytes int64) Step {
 	parent, id, to := c.Parent, c.ID, none
 	if bytes > 0 {
 		to = strconv.FormatInt(bytes, 10)
 	}
 	return Step{
 		Command: p.Command("set", "quota="+to, CopyName(parent, id)),
-		Learn:   func(z *Facts) { z.copyAt(parent, id).quota = bytes },
+		Learn:   func(z *Facts) { CopiesIn(z).copyAt(parent, id).quota = bytes },
 	}
 }

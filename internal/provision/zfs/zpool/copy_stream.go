@@ -13,7 +13,7 @@ import (
 // SendCommand writes the stream of a snapshot, as the difference to base if that is not empty. Blocks
 // go as they are on the disk: compressed, and as large as they are. A stream with other blocks would
 // leave a copy that no later stream of another form fits.
-func (t Tool) SendCommand(base, target string) run.Command {
+func (t CopyTool) SendCommand(base, target string) run.Command {
 	args := []string{"-L", "-e", "-c"}
 	if base != "" {
 		args = append(args, "-i", base)
@@ -22,11 +22,11 @@ func (t Tool) SendCommand(base, target string) run.Command {
 }
 
 // ResumeCommand writes the rest of a stream.
-func (t Tool) ResumeCommand(token string) run.Command { return t.Command("send", "-t", token) }
+func (t CopyTool) ResumeCommand(token string) run.Command { return t.Command("send", "-t", token) }
 
 // ReceiveCommand receives a stream into a dataset of its own, which no process sees. base is the
 // snapshot that the stream is the difference to. What is received of a stream that ends early stays.
-func (t Tool) ReceiveCommand(into, base string, files, resumed bool) run.Command {
+func (t CopyTool) ReceiveCommand(into, base string, files, resumed bool) run.Command {
 	args := []string{"-s", "-u"}
 	if !resumed {
 		props := []string{propVolMode + "=none", "snapdev=hidden", "readonly=on"}
@@ -44,18 +44,18 @@ func (t Tool) ReceiveCommand(into, base string, files, resumed bool) run.Command
 }
 
 // NamedCommand reports datasets and snapshots in the form of a report.
-func (t Tool) NamedCommand(names ...string) run.Command {
+func (t CopyTool) NamedCommand(names ...string) run.Command {
 	kinds := strings.Join([]string{kindFilesystem, kindVolume, kindSnapshot}, ",")
 	return t.Command("list", append([]string{"-H", "-p", "-t", kinds, "-o", strings.Join(columns, ",")}, names...)...)
 }
 
 // WrittenCommand reports how many bytes of a dataset were written since a snapshot.
-func (t Tool) WrittenCommand(name, since string) run.Command {
+func (t CopyTool) WrittenCommand(name, since string) run.Command {
 	return t.Command("get", "-H", "-p", "-o", "value", "written@"+since, name)
 }
 
 // OwnCommand reports the properties that were set on a dataset itself.
-func (t Tool) OwnCommand(name string) run.Command {
+func (t CopyTool) OwnCommand(name string) run.Command {
 	return t.Command("get", "-H", "-p", "-s", "local", "-o", "property,value", "all", name)
 }
 
@@ -100,7 +100,7 @@ func Guids(report []byte) (map[string]uint64, error) {
 
 // Receive plans the steps before a stream is received into the strand of a copy: the record names it,
 // and its room is bounded. What an earlier stream left is not named any more then.
-func (p Planner) Receive(z *Facts, h provision.StreamHeader, may func(c *Copy, v provision.Volume) error) ([]Step, error) {
+func (p CopyPlanner) Receive(z CopyFacts, h provision.StreamHeader, may func(c *Copy, v provision.Volume) error) ([]Step, error) {
 	c, name, d, err := z.Copy(h.Volume)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func errGone(id string) error {
 
 // Into returns what a stream is received into, its base, both by their full names, and whether it is
 // a dataset with files.
-func (z *Facts) Into(h provision.StreamHeader) (into, base string, files bool, err error) {
+func (z CopyFacts) Into(h provision.StreamHeader) (into, base string, files bool, err error) {
 	c, _, d, err := z.Copy(h.Volume)
 	if err != nil {
 		return "", "", false, err
@@ -160,8 +160,8 @@ func (z *Facts) Into(h provision.StreamHeader) (into, base string, files bool, e
 }
 
 // LearnStrand takes a report of a strand and its snapshot in.
-func (z *Facts) LearnStrand(name string, rows []Row) {
-	if z == nil {
+func (z CopyFacts) LearnStrand(name string, rows []Row) {
+	if z.Facts == nil {
 		return
 	}
 	for _, r := range rows {
@@ -178,7 +178,7 @@ func (z *Facts) LearnStrand(name string, rows []Row) {
 
 // Received plans the steps that make a point of the strand into which a stream was received, whose
 // snapshot has the guid that the stream said.
-func (p Planner) Received(z *Facts, h provision.StreamHeader, guid uint64, may func(c *Copy, v provision.Volume) error) ([]Step, error) {
+func (p CopyPlanner) Received(z CopyFacts, h provision.StreamHeader, guid uint64, may func(c *Copy, v provision.Volume) error) ([]Step, error) {
 	c, name, d, err := z.Copy(h.Volume)
 	if err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (p Planner) Received(z *Facts, h provision.StreamHeader, guid uint64, may f
 	learn, size := last.Learn, d.size
 	last.Learn = func(z *Facts) {
 		learn(z)
-		z.copyAt(c.Parent, c.ID).kept += Charge(size) // at most, which the next report corrects
+		CopiesIn(z).copyAt(c.Parent, c.ID).kept += Charge(size) // at most, which the next report corrects
 	}
 	return steps, nil
 }

@@ -32,7 +32,7 @@ func (p Planner) Leftovers(z *Facts, name string) []Step {
 		return nil
 	}
 	if c := z.Copies[name]; c != nil {
-		return p.copyLeftovers(z, c)
+		return CopyPlanner{p}.copyLeftovers(CopiesIn(z), c)
 	}
 	d := z.Datasets[name]
 	if d == nil {

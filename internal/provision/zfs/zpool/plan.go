@@ -82,11 +82,11 @@ func (p Planner) Delete(z *Facts, id string) ([]Step, error) {
 	if err := z.Answers(p.Now); err != nil {
 		return nil, err
 	}
-	if len(d.snapshots) == 0 && !z.copyOf(d).container {
+	if len(d.snapshots) == 0 && !CopiesIn(z).copyOf(d).container {
 		return []Step{p.destroyStep(z, name)}, nil
 	}
 	mark := ""
-	if z.copyOf(d).container {
+	if CopiesIn(z).copyOf(d).container {
 		mark = endMark
 	}
 	away := p.moveStep(z, name, z.trashName(d.Parent, id, mark), trash)

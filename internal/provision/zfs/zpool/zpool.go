@@ -137,7 +137,7 @@ func New(rows []Row) (*Facts, error) {
 			d.snapshots[at] = newSnapshot(at, r)
 		}
 	}
-	z.appoint()
+	CopiesIn(z).appoint()
 	z.reckon(rows)
 	return z, nil
 }
@@ -147,7 +147,7 @@ func (z *Facts) sortFilesystem(r Row) {
 		z.areas[r.name] = r.canMount == "off"
 		return
 	}
-	if z.takeCopy(r) {
+	if CopiesIn(z).takeCopy(r) {
 		return
 	}
 	if r.pool == r.name || !z.take(r, datasetSize(r)) {
@@ -156,7 +156,7 @@ func (z *Facts) sortFilesystem(r Row) {
 }
 
 func (z *Facts) sortVolume(r Row) {
-	if z.takeCopy(r) || z.take(r, r.volsize) {
+	if CopiesIn(z).takeCopy(r) || z.take(r, r.volsize) {
 		return
 	}
 	if z.Others[r.name] = true; r.volMode != none {
