@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 )
@@ -17,6 +18,9 @@ type Command struct {
 	Args []string
 	// Env are variables that the command gets besides those of this process.
 	Env []string
+	// In is its standard input, and Out its standard output; nil for none, and for what the Runner
+	// returns. The command has the file itself, and nothing copies the bytes.
+	In, Out *os.File
 }
 
 func (c Command) String() string {

@@ -53,6 +53,12 @@ func (e Exec) run(c Command, cmd *exec.Cmd) ([]byte, error) {
 	var stdout limited
 	var stderr tail
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if c.In != nil {
+		cmd.Stdin = c.In
+	}
+	if c.Out != nil {
+		cmd.Stdout = c.Out
+	}
 	cmd.Env = slices.Concat(os.Environ(), []string{"LC_ALL=C"}, c.Env)
 	// Each command has its own process group. So a query is killed with all its children,
 	// and a signal to Berth's group does not reach a change.

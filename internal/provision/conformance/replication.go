@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ type ReplicaNode struct {
 	Crash func(at int) (ended func() bool)
 	// Every says that only each such effect is tried: those of real disks take minutes. 0 is each.
 	Every int
+	// Large is how many bytes a text must have for its stream to be cut in the middle; 0 if any is
+	// long enough.
+	Large int
 	// Write writes a text to the head of a volume that may be written, and Read reads as much.
 	Write func(v provision.Volume, text string)
 	Read  func(v provision.Volume, bytes int) string
@@ -246,6 +250,9 @@ func (s side) receive(h provision.StreamHeader, stream []byte) error {
 	<-done
 	return err
 }
+
+// long is a text whose stream can be cut in the middle.
+func (p *pair) long() string { return strings.Repeat("third", max(20, p.a.Large/5)) }
 
 // copied has node b filled by node a: both hold points 1 and 2 of epoch one.
 func (p *pair) copied() {

@@ -182,7 +182,7 @@ func (p *pair) remade() {
 
 func refusesDamage(p *pair) {
 	p.copied()
-	p.a.write(strings.Repeat("third", 20))
+	p.a.write(p.long())
 	p.a.take(point(one, 3))
 	h, stream := p.a.stream(point(one, 2), point(one, 3))
 	if !p.b.r.Abilities().Checksummed {
@@ -203,7 +203,7 @@ func refusesDamage(p *pair) {
 
 func survivesCuts(p *pair) {
 	p.copied()
-	text := strings.Repeat("third", 20)
+	text := p.long()
 	p.a.write(text)
 	p.a.take(point(one, 3))
 	h, stream := p.a.stream(point(one, 2), point(one, 3))
@@ -236,7 +236,7 @@ func survivesCuts(p *pair) {
 
 func aborts(p *pair) {
 	p.copied()
-	p.a.write(strings.Repeat("third", 20))
+	p.a.write(p.long())
 	p.a.take(point(one, 3))
 	h, stream := p.a.stream(point(one, 2), point(one, 3))
 	wants(p.t, "a stream that was cut off", p.b.receive(h, stream[:len(stream)-1]), provision.ErrInvalid)
@@ -263,7 +263,7 @@ func refusesReplay(p *pair) {
 
 func replacesWhole(p *pair) {
 	p.copied()
-	text := strings.Repeat("third", 20)
+	text := p.long()
 	p.a.write(text)
 	p.a.take(point(one, 3))
 	h, stream := p.a.stream(none, point(one, 3))

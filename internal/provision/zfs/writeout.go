@@ -13,11 +13,11 @@ import (
 // would not be in the snapshot. It does not take the zpool's lock, since it takes as long as there
 // is data to write. Data that is written meanwhile may be in the snapshot or not, as after a loss
 // of power. With the empty id there is nothing to write.
-func (p *Provisioner) writeOut(ctx context.Context, id string) error {
+func (r *reader) writeOut(ctx context.Context, id string) error {
 	dataset, files := "", false
-	for _, z := range p.engine.All() {
+	for _, z := range r.engine.All() {
 		name, d := z.Volume(id)
-		if d == nil || d.Files() && d.Filesystem == "" || z.Usable(p.config.Now()) != nil {
+		if d == nil || d.Files() && d.Filesystem == "" || z.Usable(r.config.Now()) != nil {
 			continue // it was never used, or the plan says why it can have no snapshot
 		}
 		dataset, files = name, d.Files()
@@ -27,7 +27,7 @@ func (p *Provisioner) writeOut(ctx context.Context, id string) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, queryTimeout, engine.ErrNoAnswer)
 	defer cancel()
-	if err := p.config.Devices.WriteOut(ctx, dataset, files); err != nil {
+	if err := r.config.Devices.WriteOut(ctx, dataset, files); err != nil {
 		return fmt.Errorf("%w: writing out what volume %s has in memory: %w", provision.ErrUnavailable, id, err)
 	}
 	return nil

@@ -11,7 +11,8 @@ import (
 // Provisioner is a provision.Provisioner over the zpools of this machine.
 type Provisioner struct {
 	tidier
-	manager manager
+	manager    manager
+	replicator *Replicator
 }
 
 var _ provision.Full = (*Provisioner)(nil)
@@ -26,6 +27,7 @@ func New(c Config) (*Provisioner, error) {
 	p := &Provisioner{tidier: tidier{changer{r}}, manager: manager{reader: r}}
 	r.engine = engine.New(engine.Config[*zpool.Facts]{Backend: backend{p}, Noun: "zpool", Together: true, Now: c.Now})
 	r.state.Book = &r.engine.Book
+	p.replicator = newReplicator(p)
 	return p, nil
 }
 

@@ -19,7 +19,7 @@ type arguments struct {
 }
 
 // valued are the options that have a value.
-var valued = map[string][]string{"list": {"-t", "-o"}, "create": {"-V", "-b", "-o"}, "clone": {"-o"}, "snapshot": {"-o"},
+var valued = map[string][]string{"list": {"-t", "-o"}, "create": {"-V", "-b", "-o"}, "clone": {"-o"}, "snapshot": {"-o"}, "receive": {"-o"}, "send": {"-i", "-t"}, "get": {"-o", "-s"},
 	"zpool create": {"-o", "-O"}, "zpool add": {"-o"}, "zpool import": {"-o", "-d"}, "zpool get": {"-o"}}
 
 func parse(operation string, args []string) arguments {
@@ -43,10 +43,19 @@ func parse(operation string, args []string) arguments {
 }
 
 func (h *Host) do(c run.Command) ([]byte, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.txg++
-	out, err := h.answer(c)
+	var out []byte
+	var err error
+	switch c.Operation {
+	case "zfs send":
+		err = h.send(c)
+	case "zfs receive":
+		err = h.receive(c)
+	default:
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.txg++
+		out, err = h.answer(c)
+	}
 	if err != nil {
 		return nil, &run.ExitError{Command: c, Code: 1, Stderr: err.Error()}
 	}
@@ -59,6 +68,9 @@ func (h *Host) answer(c run.Command) ([]byte, error) {
 	}
 	if c.Program == "zpool" {
 		return h.zpool(c.Args[0], c.Args[1:])
+	}
+	if c.Args[0] == "get" {
+		return h.get(c.Args[1:])
 	}
 	a := parse(c.Args[0], c.Args[1:])
 	name := a.operands[len(a.operands)-1]
@@ -91,6 +103,8 @@ func (h *Host) change(z *Zpool, operation string, a arguments, name string) erro
 		return h.snapshot(a, name)
 	case "rollback":
 		return h.rollback(name)
+	case "promote":
+		return h.promote(z, name)
 	}
 	return fmt.Errorf("unrecognized command '%s'", operation)
 }
@@ -183,6 +197,8 @@ func (h *Host) set(z *Zpool, props []string, name string) error {
 			if d.Refreservation == reservation(d.Volsize) {
 				reserved = reservation(size)
 			}
+		case "quota":
+			d.Quota, _ = strconv.ParseInt(v, 10, 64)
 		case "refquota": // it is set, and stays so if the rest of the command fails
 			d.Refquota, _ = strconv.ParseInt(v, 10, 64)
 		case "refreservation":

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"berth.dev/berth/internal/provision"
@@ -39,9 +40,10 @@ type Host struct {
 	links map[string]string
 	left  []onDisks
 	txg   int64
-	// guids counts the datasets and snapshots that have a guid.
-	guids int64
 }
+
+// guids counts the datasets and snapshots that have a guid, on all machines.
+var guids atomic.Int64
 
 // Zpool is an imported zpool.
 type Zpool struct {
@@ -76,6 +78,9 @@ type Dataset struct {
 	Failing error
 	// Created is when it was made.
 	Created time.Time
+	// half says that it was received half, of the snapshot of a guid, and from what base.
+	half     bool
+	to, from int64
 	// Origin of a clone.
 	Origin    string
 	Snapshots map[string]*Snapshot
@@ -188,7 +193,7 @@ func (h *Host) Zvols() (n int, err error) {
 	h.Edit(func(zpools map[string]*Zpool) {
 		for _, z := range zpools {
 			for _, d := range z.Datasets {
-				if d.Volsize > 0 {
+				if d.Volsize > 0 && d.Props["volmode"] != "none" {
 					n++
 				}
 			}

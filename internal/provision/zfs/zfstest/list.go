@@ -47,15 +47,17 @@ func (h *Host) listNamed(names []string) (printed []byte, err error) {
 }
 
 // guidOf returns a guid that no other dataset or snapshot has.
-func (h *Host) guidOf(of *int64) string {
+func guidOf(of *int64) string {
 	if *of == 0 {
-		h.guids++
-		*of = h.guids
+		*of = guids.Add(1)
 	}
 	return text(*of)
 }
 
-// labels are the columns of labels, the last of all.
+// copied are the columns of the record of a copy, the last of all.
+var copied = []string{"berth.dev:copy.1", "berth.dev:copy.2"}
+
+// labels are the columns of labels.
 var labels = []string{"berth.dev:label:namespace", "berth.dev:label:claim"}
 
 // user are the columns of user properties.
@@ -85,8 +87,16 @@ func (h *Host) print(out *bytes.Buffer, name string, d *Dataset) {
 	if d.Volsize == 0 {
 		canMount = cmp.Or(d.Props["canmount"], "on")
 	}
-	line = append(line, canMount, h.guidOf(&d.guid))
+	line = append(line, canMount, guidOf(&d.guid))
 	for _, p := range labels {
+		line = append(line, cmp.Or(z.property(name, p), "-"))
+	}
+	mode := "-"
+	if d.Volsize > 0 || d.half {
+		mode = cmp.Or(z.property(name, "volmode"), "default")
+	}
+	line = append(line, mode, cmp.Or(d.token(name), "-"))
+	for _, p := range copied {
 		line = append(line, cmp.Or(z.property(name, p), "-"))
 	}
 	out.WriteString(strings.Join(line, "\t") + "\n")
@@ -108,8 +118,12 @@ func (h *Host) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
 	for _, p := range user {
 		line = append(line, cmp.Or(s.Props[p], z.property(of, p), "-"))
 	}
-	line = append(line, "-", h.guidOf(&s.guid))
+	line = append(line, "-", guidOf(&s.guid))
 	for _, p := range labels {
+		line = append(line, cmp.Or(z.property(of, p), "-"))
+	}
+	line = append(line, "-", "-")
+	for _, p := range copied {
 		line = append(line, cmp.Or(z.property(of, p), "-"))
 	}
 	out.WriteString(strings.Join(line, "\t") + "\n")

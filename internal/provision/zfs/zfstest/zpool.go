@@ -71,6 +71,8 @@ func (h *Host) zpool(operation string, args []string) (out []byte, err error) {
 			return h.printLeft(args), nil
 		}
 		return nil, h.importZpool(a, args)
+	case "sync":
+		return nil, nil
 	case "get":
 		z := h.zpools[a.operands[1]]
 		if z == nil {

@@ -144,3 +144,6 @@ func sizeOfSnapshot(r Row) int64 {
 }
 
 func text(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Size in bytes of the volume.
+func (d *Dataset) Size() int64 { return d.size }

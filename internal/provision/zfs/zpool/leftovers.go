@@ -10,7 +10,9 @@ func (p Planner) Untidy(z *Facts) []string {
 	if z == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(z.Datasets)), func(name string) bool { return len(p.Leftovers(z, name)) == 0 })
+	names := slices.Sorted(maps.Keys(z.Datasets))
+	names = append(names, slices.Sorted(maps.Keys(z.Copies))...)
+	return slices.DeleteFunc(names, func(name string) bool { return len(p.Leftovers(z, name)) == 0 })
 }
 
 // base returns the base of a clone that is not dropped yet; empty if there is none.
@@ -26,10 +28,16 @@ func (d *Dataset) base() string {
 // Leftovers plans the next step that removes leftovers of one dataset. Each step changes the
 // facts, so that there is an end to it.
 func (p Planner) Leftovers(z *Facts, name string) []Step {
-	if z == nil || z.Datasets[name] == nil || z.Unfit != "" || z.Answers(p.Now) != nil {
+	if z == nil || z.Unfit != "" || z.Answers(p.Now) != nil {
 		return nil
 	}
+	if c := z.Copies[name]; c != nil {
+		return CopyPlanner{p}.copyLeftovers(CopiesIn(z), c)
+	}
 	d := z.Datasets[name]
+	if d == nil {
+		return nil
+	}
 	at := d.base()
 	switch {
 	case at != "":
@@ -38,10 +46,12 @@ func (p Planner) Leftovers(z *Facts, name string) []Step {
 		return []Step{p.quotaStep(name, d.size)}
 	case d.short:
 		return []Step{p.fillStep(name)}
-	case d.area != trash:
+	case d.area != trash || d.ends && z.Copies[CopyName(d.Parent, d.ID)] != nil:
 		return nil
 	case len(d.snapshots) == 0:
 		return []Step{p.destroyStep(z, name)}
+	case d.ends:
+		return []Step{p.moveStep(z, name, z.trashName(d.Parent, d.ID, ""), trash)}
 	case d.reserved:
 		return []Step{{Command: p.releaseCommand(name), Learn: func(z *Facts) { z.Datasets[name].reserved = false }}}
 	case d.dirty:

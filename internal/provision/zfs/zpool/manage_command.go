@@ -102,3 +102,7 @@ func parseMark(text string) (z provision.Layout, ok bool) {
 	z.Ashift, _ = strconv.Atoi(parts[2])
 	return z, provision.TraitsOf(provision.ZFS).CheckLayout(z) == nil && MarkOf(z) == text
 }
+
+// SyncCommand has ZFS end the group of changes that is open in a zpool, and returns when that is on
+// the disks.
+func (t PoolTool) SyncCommand(name string) run.Command { return t.command("sync", name) }

@@ -15,6 +15,8 @@ const (
 	liveArea = "berth-volumes"
 	// trashArea holds deleted volumes that still have snapshots.
 	trashArea = "berth-trash"
+	// copiesArea holds what volumes that are copies keep beside their heads.
+	copiesArea = "berth-copies"
 )
 
 // basePrefix begins the names of the snapshots that clones of volumes are made from. It cannot
@@ -69,6 +71,7 @@ const (
 	elsewhere area = ""
 	live      area = liveArea
 	trash     area = trashArea
+	copies    area = copiesArea
 )
 
 // locate splits the name of a dataset into the pool's dataset, the area in the pool, and
@@ -81,6 +84,9 @@ func locate(dataset string) (parent string, where area, id string) {
 	case trash:
 		id, _, _ = strings.Cut(last, ".") // several of one id may be in the trash
 		return above, trash, id
+	}
+	if pool, id, _, ok := copyPart(dataset); ok {
+		return pool, copies, id
 	}
 	return parent, elsewhere, last
 }

@@ -82,10 +82,14 @@ func (p Planner) Delete(z *Facts, id string) ([]Step, error) {
 	if err := z.Answers(p.Now); err != nil {
 		return nil, err
 	}
-	if len(d.snapshots) == 0 {
+	if len(d.snapshots) == 0 && !CopiesIn(z).copyOf(d).container {
 		return []Step{p.destroyStep(z, name)}, nil
 	}
-	away := p.moveStep(z, name, z.trashName(d.Parent, id), trash)
+	mark := ""
+	if CopiesIn(z).copyOf(d).container {
+		mark = endMark
+	}
+	away := p.moveStep(z, name, z.trashName(d.Parent, id, mark), trash)
 	away.Unused = d.unmounted(name) // ZFS would rename a mounted dataset
 	return append(p.areaSteps(z, d.Parent, trash), away), nil
 }

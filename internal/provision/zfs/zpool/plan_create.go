@@ -28,6 +28,10 @@ func (p Planner) Create(z *Facts, r provision.CreateRequest, parent string) ([]S
 	if z.Others[name] {
 		return nil, ConflictTaken(name)
 	}
+	if c := z.Copies[CopyName(parent, r.ID)]; c != nil || len(CopiesIn(z).ending(parent, r.ID)) > 0 {
+		return nil, fmt.Errorf("%w: %s has points of a copy without its volume: they go soon if the volume was deleted, and wait if others moved it away",
+			provision.ErrUnavailable, CopyName(parent, r.ID))
+	}
 	makeIt, needs, err := p.planContent(z, r, size, name)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ var columns = []string{
 	"name", "type", "used", "available", "referenced", "written", "volsize", "refreservation", "refquota", "quota", "origin", "defer_destroy", "createtxg", "creation",
 	PropPool, PropVolume, propFilesystem, propSource, propInline, PropSnapshot, propSize, propTaken, propCanMount, "guid",
 	propLabel + provision.LabelNamespace, propLabel + provision.LabelClaim,
+	propVolMode, "receive_resume_token", propCopyFirst, propCopyRest,
 }
 
 // The types of rows.
@@ -34,6 +35,7 @@ type Row struct {
 	pool, volume, filesystem, source, inline string
 	snapshot, size, taken, canMount, guid    string
 	namespace, claim                         string // labels
+	volMode, token, copyFirst, copyRest      string
 }
 
 // holds returns how many bytes a dataset holds of its own.
@@ -57,7 +59,7 @@ func Parse(out []byte) ([]Row, error) {
 			name: fields[0], kind: fields[1], origin: fields[10], deferred: fields[11] == "on",
 			pool: fields[14], volume: fields[15], filesystem: fields[16], source: fields[17], inline: fields[18], snapshot: fields[19],
 			size: fields[20], taken: fields[21], canMount: fields[22], guid: fields[23],
-			namespace: fields[24], claim: fields[25],
+			namespace: fields[24], claim: fields[25], volMode: fields[26], token: fields[27], copyFirst: fields[28], copyRest: fields[29],
 		}
 		for i, to := range map[int]*int64{
 			2: &r.used, 3: &r.available, 4: &r.referenced, 5: &r.written, 6: &r.volsize, 7: &r.refreservation, 8: &r.refquota, 9: &r.quota,

@@ -43,6 +43,11 @@ func (z *Facts) promised(parent string) (size int64) {
 			size += d.promised()
 		}
 	}
+	for _, c := range z.Copies {
+		if parent == "" || c.Parent == parent {
+			size += CopiesIn(z).keeps(c)
+		}
+	}
 	return size
 }
 
@@ -91,6 +96,8 @@ func (z *Facts) reckon(rows []Row) {
 	for name, used := range self {
 		d := z.Datasets[name]
 		switch {
+		case d != nil && CopiesIn(z).copyOf(d).container:
+			CopiesIn(z).copyOf(d).kept += max(0, used-Charge(d.promised()))
 		case d != nil:
 			overhead += max(0, used-Charge(d.promised()))
 		case name != z.Name && used >= significant:

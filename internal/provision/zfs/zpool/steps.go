@@ -73,7 +73,7 @@ func (p Planner) moveStep(z *Facts, from, to string, where area) Step {
 		Learn: func(z *Facts) {
 			d := z.Datasets[from]
 			delete(z.Datasets, from)
-			d.area, d.dirty = where, true
+			d.area, d.dirty, d.strand, d.wasHead, d.stands, d.ends = where, true, 0, false, false, where == trash && endsCopy(to)
 			z.Datasets[to] = d
 			for _, other := range z.Datasets { // the origin of a clone is known by its present name
 				if at, ok := cutOrigin(other.origin, from); ok {

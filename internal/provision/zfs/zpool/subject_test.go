@@ -11,11 +11,11 @@ import (
 // reported is a report of a zpool with volume pvc-1, its snapshot snap-1 and the base of a clone of
 // it, and with what a crash left of volume pvc-2.
 var reported = []string{
-	line("tank", "filesystem", "0", "0", "24576", "0", "-", "0", "0", "0", "-", "-", "1", "1", "-", "-", "-", "-", "-", "-", "-", "-", "on", "1", "-", "-"),
-	line(vol, "volume", "0", "0", "50331648", "4096", "67108864", "70254592", "-", "-", "-", "-", "9", "1", "-", "pvc-1", "ext4", "none", "none", "none", "-", "-", "-", "11", "-", "-"),
-	line(vol+"@snap-1", "snapshot", "0", "-", "12288", "0", "67108864", "-", "-", "-", "-", "-", "11", "1", "-", "pvc-1", "ext4", "none", "none", "snap-1", "-", "-", "-", "12", "-", "-"),
-	line(vol+"@berth-base-x.1", "snapshot", "0", "-", "12288", "0", "67108864", "-", "-", "-", "-", "-", "11", "1", "-", "pvc-1", "ext4", "none", "none", "berth-base-x.1", "-", "-", "-", "13", "-", "-"),
-	line(leftover, "volume", "0", "0", "12288", "0", "67108864", "0", "-", "-", "-", "-", "9", "1", "-", "-", "-", "-", "-", "-", "-", "-", "-", "14", "-", "-"),
+	line("tank", "filesystem", "0", "0", "24576", "0", "-", "0", "0", "0", "-", "-", "1", "1", "-", "-", "-", "-", "-", "-", "-", "-", "on", "1", "-", "-", "-", "-", "-", "-"),
+	line(vol, "volume", "0", "0", "50331648", "4096", "67108864", "70254592", "-", "-", "-", "-", "9", "1", "-", "pvc-1", "ext4", "none", "none", "none", "-", "-", "-", "11", "-", "-", "-", "-", "-", "-"),
+	line(vol+"@snap-1", "snapshot", "0", "-", "12288", "0", "67108864", "-", "-", "-", "-", "-", "11", "1", "-", "pvc-1", "ext4", "none", "none", "snap-1", "-", "-", "-", "12", "-", "-", "-", "-", "-", "-"),
+	line(vol+"@berth-base-x.1", "snapshot", "0", "-", "12288", "0", "67108864", "-", "-", "-", "-", "-", "11", "1", "-", "pvc-1", "ext4", "none", "none", "berth-base-x.1", "-", "-", "-", "13", "-", "-", "-", "-", "-", "-"),
+	line(leftover, "volume", "0", "0", "12288", "0", "67108864", "0", "-", "-", "-", "-", "9", "1", "-", "-", "-", "-", "-", "-", "-", "-", "-", "14", "-", "-", "-", "-", "-", "-"),
 }
 
 var leftover = LiveName("tank", "pvc-2")
@@ -52,15 +52,15 @@ func TestAStepIsTakenOnlyOnTheDatasetThatWasPlanned(t *testing.T) {
 		"the base of a clone":                     {dataset: vol, at: "berth-base-x.1"},
 		"the leftover of a volume":                {dataset: leftover},
 		"an empty dataset":                        {dataset: leftover, empty: true},
-		"another zpool":                           {dataset: vol, facts: justMade, from: "\ton\t1\t-\t-\n", to: "\ton\t2\t-\t-\n", refused: true},
-		"another dataset":                         {dataset: vol, from: "\t11\t-\t-\n", to: "\t99\t-\t-\n", refused: true},
+		"another zpool":                           {dataset: vol, facts: justMade, from: "\ton\t1\t-\t-\t-\t-\t-\t-\n", to: "\ton\t2\t-\t-\t-\t-\t-\t-\n", refused: true},
+		"another dataset":                         {dataset: vol, from: "\t11\t-\t-\t-\t-\t-\t-\n", to: "\t99\t-\t-\t-\t-\t-\t-\n", refused: true},
 		"another dataset without a record":        {dataset: vol, facts: justMade, from: "\tpvc-1\text4\tnone\tnone\tnone", to: "\t-\t-\t-\t-\t-", refused: true},
 		"no dataset":                              {dataset: vol, from: vol + "\t", to: "tank/other\t", refused: true},
 		"a filesystem in place of a zvol":         {dataset: vol, facts: justMade, from: vol + "\tvolume", to: vol + "\tfilesystem", refused: true},
 		"a leftover that became a volume":         {dataset: leftover, from: "\t-\t-\t-\t-\t-\t-\t-\t-\t-\t14", to: "\t-\tpvc-2\tnone\tnone\tnone\tnone\t-\t-\t-\t14", refused: true},
 		"a leftover that others have written to":  {dataset: leftover, from: "\t12288\t0\t67108864\t0", to: "\t50331648\t0\t67108864\t0", refused: true},
 		"a dataset that must be empty, with data": {dataset: vol, empty: true, refused: true},
-		"another snapshot":                        {dataset: vol, at: "snap-1", from: "\t12\t-\t-\n", to: "\t99\t-\t-\n", refused: true},
+		"another snapshot":                        {dataset: vol, at: "snap-1", from: "\t12\t-\t-\t-\t-\t-\t-\n", to: "\t99\t-\t-\t-\t-\t-\t-\n", refused: true},
 		"a snapshot without a record":             {dataset: vol, at: "snap-1", facts: justMade, from: "\tsnap-1\t-", to: "\tnone\t-", refused: true},
 		"a base without a record":                 {dataset: vol, at: "berth-base-x.1", from: "\tberth-base-x.1\t-", to: "\tnone\t-", refused: true},
 		"no snapshot":                             {dataset: vol, at: "snap-1", from: "@snap-1", to: "@daily", refused: true},

@@ -75,6 +75,7 @@ func (z *Facts) View(name string, now time.Time) provision.Volume {
 	if d.Files() {
 		v.Content = provision.Content{Source: name, Tree: provision.Dataset}
 	}
+	v.Problem = CopiesIn(z).copyOf(d).problem()
 	if z.Answers(now) != nil {
 		v.Problem = z.Trouble(now)
 	}

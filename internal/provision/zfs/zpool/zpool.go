@@ -30,7 +30,9 @@ type Facts struct {
 	// Datasets are Berth's datasets by their full names. Others are the names of all others.
 	Datasets map[string]*Dataset
 	Others   map[string]bool
-	// ForeignVolumes are how many of the others are zvols.
+	// Copies of replicated volumes, by the names of their filesystems.
+	Copies map[string]*Copy
+	// ForeignVolumes are how many of the others are zvols that have a device.
 	ForeignVolumes int
 
 	// Health is the kernel's word for the state of the zpool.
@@ -71,10 +73,20 @@ type Dataset struct {
 	unfinished bool
 	// snapshots by the name that follows the volume's.
 	snapshots map[string]*Snapshot
+	// deviceless says that a zvol has no device.
+	deviceless bool
+	// strand is the number of a dataset that a copy keeps beside its head; 0 for none. wasHead says
+	// that it was the head, and stands that it stands for the volume until there is another head.
+	strand          uint64
+	wasHead, stands bool
+	// ends says that it was the head of a copy, and is in the trash until the copy is gone.
+	ends bool
+	// token with which a stream goes on that was received half.
+	token string
 }
 
 // IsVolume says whether callers see it as a volume.
-func (d *Dataset) IsVolume() bool { return d.area == live && !d.unfinished }
+func (d *Dataset) IsVolume() bool { return d.area == live && !d.unfinished || d.stands }
 
 // Snapshot is one of a Dataset.
 type Snapshot struct {
@@ -93,6 +105,8 @@ type Snapshot struct {
 	filesystem      string
 	taken           time.Time
 	order           int64 // in which snapshots of one volume were taken
+	// place is the number of a point of a copy; 0 for any other snapshot.
+	place uint64
 }
 
 // New makes Facts of a report of a zpool.
@@ -102,7 +116,7 @@ func New(rows []Row) (*Facts, error) {
 	}
 	z := &Facts{
 		Name: rows[0].name, guid: rows[0].guid, Parents: map[string]int64{rows[0].name: rows[0].quota}, areas: map[string]bool{},
-		Datasets: map[string]*Dataset{}, Others: map[string]bool{},
+		Datasets: map[string]*Dataset{}, Others: map[string]bool{}, Copies: map[string]*Copy{},
 	}
 	for _, r := range rows {
 		if r.kind == kindFilesystem && r.pool == r.name {
@@ -123,13 +137,17 @@ func New(rows []Row) (*Facts, error) {
 			d.snapshots[at] = newSnapshot(at, r)
 		}
 	}
+	CopiesIn(z).appoint()
 	z.reckon(rows)
 	return z, nil
 }
 
 func (z *Facts) sortFilesystem(r Row) {
-	if _, last := cutLast(r.name); last == liveArea || last == trashArea {
+	if _, last := cutLast(r.name); last == liveArea || last == trashArea || last == copiesArea {
 		z.areas[r.name] = r.canMount == "off"
+		return
+	}
+	if CopiesIn(z).takeCopy(r) {
 		return
 	}
 	if r.pool == r.name || !z.take(r, datasetSize(r)) {
@@ -138,8 +156,10 @@ func (z *Facts) sortFilesystem(r Row) {
 }
 
 func (z *Facts) sortVolume(r Row) {
-	if !z.take(r, r.volsize) {
-		z.Others[r.name] = true
+	if CopiesIn(z).takeCopy(r) || z.take(r, r.volsize) {
+		return
+	}
+	if z.Others[r.name] = true; r.volMode != none {
 		z.ForeignVolumes++
 	}
 }
@@ -153,18 +173,24 @@ func (z *Facts) take(r Row, size int64) bool {
 	if _, pool := z.Parents[parent]; !pool || where == elsewhere || r.volume != id && !unfinished {
 		return false
 	}
-	z.Datasets[r.name] = &Dataset{
-		unfinished: unfinished, holds: r.holds() >= significant,
+	d := newDataset(r, parent, where, id, size)
+	d.unfinished = unfinished
+	z.Datasets[r.name] = d
+	return true
+}
+
+func newDataset(r Row, parent string, where area, id string, size int64) *Dataset {
+	return &Dataset{
+		ends: where == trash && endsCopy(r.name), holds: r.holds() >= significant, deviceless: r.volMode == none,
 		Parent: parent, area: where, kind: r.kind, ID: id, guid: r.guid, size: size, quota: r.refquota, record: parseRecord(r), origin: r.origin,
 		reserved: r.refreservation > 0, short: where == live && r.refreservation > 0 && r.refreservation < r.volsize, dirty: r.written > atRest[r.kind], snapshots: map[string]*Snapshot{},
 	}
-	return true
 }
 
 // Zvols returns how many of Berth's datasets have a device.
 func (z *Facts) Zvols() (n int) {
 	for _, d := range z.Datasets {
-		if !d.Files() {
+		if !d.Files() && !d.deviceless {
 			n++
 		}
 	}
@@ -176,7 +202,7 @@ func newSnapshot(name string, r Row) *Snapshot {
 	s := &Snapshot{
 		guid: r.guid, base: r.snapshot == name && strings.HasPrefix(name, basePrefix), deferred: r.deferred, order: r.createTXG,
 		size: size, allocated: min(provision.RoundUp(r.referenced, Unit), size),
-		filesystem: set(r.filesystem), taken: takenAt(r),
+		filesystem: set(r.filesystem), taken: takenAt(r), place: placeOf(name),
 	}
 	if r.snapshot == name && !s.base && !r.deferred {
 		s.id = name
@@ -246,10 +272,10 @@ func (z *Facts) cloned(snapshot string) bool {
 	return false
 }
 
-// trashName returns a free name for a volume in the trash.
-func (z *Facts) trashName(parent, id string) string {
+// trashName returns a free name for a volume in the trash. A mark in it says what else the name tells.
+func (z *Facts) trashName(parent, id, mark string) string {
 	for n := 1; ; n++ {
-		name := parent + "/" + trashArea + "/" + id + "." + strconv.Itoa(n)
+		name := parent + "/" + trashArea + "/" + id + "." + mark + strconv.Itoa(n)
 		if z.Datasets[name] == nil && !z.Others[name] {
 			return name
 		}

@@ -1,0 +1,114 @@
+package zfs_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/zfs"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/run"
+)
+
+func TestConformanceOfReplicationOnPlayedZFS(t *testing.T) {
+	for what, tree := range map[string]string{"zvols": "", "datasets": provision.Dataset} {
+		t.Run(what, func(t *testing.T) {
+			conformance.RunReplication(t, func(t *testing.T) [2]conformance.ReplicaNode {
+				return [2]conformance.ReplicaNode{replicaNode(t, tree), replicaNode(t, tree)}
+			})
+		})
+	}
+}
+
+// death ends a process before or after one of its commands that change something.
+type death struct {
+	mu       sync.Mutex
+	at, seen int
+	dead     bool
+}
+
+func (d *death) around(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+	switch c.Args[0] {
+	case "list", "version", "get", "sync", "send":
+		if d.is() {
+			return nil, errCrash
+		}
+		return do()
+	}
+	if d.here() {
+		return nil, errCrash
+	}
+	out, err := do()
+	if d.here() {
+		return nil, errCrash
+	}
+	return out, err
+}
+
+func (d *death) is() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dead
+}
+
+func (d *death) here() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen++
+	d.dead = d.dead || d.seen == d.at
+	return d.dead
+}
+
+// replicaNode is a machine of its own, whose volumes can be copies.
+func replicaNode(t *testing.T, tree string) conformance.ReplicaNode {
+	h, now, d := newHost(), time.Unix(1e9, 0), &death{}
+	c := config(h)
+	c.RefreshInterval = 10 * time.Millisecond
+	c.Now = func() time.Time { return now }
+	var p *zfs.Provisioner
+	stop := func() {}
+	return conformance.ReplicaNode{
+		Pool: tank, Filesystem: tree,
+		Start: func() provision.Provisioner {
+			stop()
+			if p != nil {
+				p.Wait()
+			}
+			if d.is() { // a process that ended crashes no more
+				d = &death{}
+			}
+			h.Around = d.around
+			p, stop = start(t, c)
+			return p
+		},
+		Crash: func(at int) func() bool {
+			this := &death{at: at}
+			d = this
+			return this.is
+		},
+		Write: func(v provision.Volume, text string) {
+			h.On(v.Content.Source, func(d *zfstest.Dataset) {
+				d.Content, d.Written = text+d.Content[min(len(text), len(d.Content)):], true
+			})
+		},
+		Read: func(v provision.Volume, bytes int) (text string) {
+			h.On(v.Content.Source, func(d *zfstest.Dataset) { text = d.Content })
+			return (text + strings.Repeat("\x00", bytes))[:bytes]
+		},
+		Pass: func(d time.Duration) { now = now.Add(d) },
+		Now:  func() time.Time { return now },
+		Idle: func() {
+			p.Wait()
+			if _, err := p.Report(t.Context()); err != nil {
+				t.Error(err)
+			}
+			p.Wait()
+			if left := strings.Join(datasets(h), " "); strings.Contains(left, "berth-copies/") || strings.Contains(left, "berth-trash/") {
+				t.Errorf("there is left %s", left)
+			}
+		},
+	}
+}
