@@ -64,7 +64,11 @@ func TestANodeThatIsFencedClosesItsEpochsAndThenGivesItsWord(t *testing.T) {
 		t.Errorf("a pod gets the volume of a node that is fenced: %v", err)
 	}
 	c.stuck = nil
+	a.poked = false
 	must(t, a.does(func() error { return a.owner.Vouch(c.ctx) }))
+	if !a.poked {
+		t.Error("nothing releases the volume: it is not tended after its epoch was closed")
+	}
 	if k := a.durable(); a.fenced || a.device != nil || !k.GaveUp(k.Opened) || !a.guarded.IsZero() {
 		t.Errorf("fenced %v, mounted %v, kept %+v, guarded %v", a.fenced, a.device != nil, k, a.guarded)
 	}

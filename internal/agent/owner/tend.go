@@ -90,6 +90,10 @@ func (o *Owner) Vouch(ctx context.Context) error {
 	if len(open) > 0 {
 		return errors.Join(open...)
 	}
+	// The record still says that this node owns what it closed, and nothing else may happen to the volume.
+	for _, id := range ids {
+		o.c.Poke(id, 0)
+	}
 	return o.c.World.AllClosed(ctx)
 }
 
