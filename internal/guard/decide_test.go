@@ -85,6 +85,8 @@ func TestTheGuardDecidesBySilenceEpochsAndTheWordOfTheAgent(t *testing.T) {
 		"asked to end, the guard stays while an epoch is open": {facts("v").with(ending), Hold, ownership.LeaseHeld, true, false},
 		"asked to end with nothing open, it ends":              {facts().with(ending), End, Asked, false, false},
 		"asked to end, it disarms the watchdog first":          {facts().with(ending).with(func(f *Facts) { f.Armed = true }), End, Asked, true, true},
+		"asked to end where there is no watchdog, it ends":     {facts().with(ending).with(func(f *Facts) { f.Stoppable = false }), End, Asked, false, false},
+		"right after the boot the first renewal is due":        {facts().with(func(f *Facts) { f.Now, f.Renewed, f.Tried, f.Cleared = 2*s, 0, 0, 2*s }), Renew, Due, false, false},
 		"it never ends before a watchdog that goes on":         {facts().with(ending).with(func(f *Facts) { f.Armed, f.Stoppable = true, false }), Hold, ownership.LeaseHeld, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,6 +112,10 @@ func TestWritersStopTogether(t *testing.T) {
 	if !slices.Equal(d.Volumes, []Epoch{epochOf("b"), epochOf("a")}) || !strings.Contains(d.Message, "writers of a, b could not") {
 		t.Errorf("stopping %v: %s", d.Volumes, d.Message)
 	}
+	d = Decide(facts("b", "a").with(fencedLongAgo).with(func(f *Facts) { f.Armed = false }))
+	if !strings.Contains(d.Message, "writers of a, b could not") || !strings.Contains(d.Message, "power it off") {
+		t.Errorf("without a watchdog it says: %s", d.Message)
+	}
 }
 
 func TestAnEpochBeginsOnlyUnderALeaseThatIsHeld(t *testing.T) {
@@ -117,6 +123,8 @@ func TestAnEpochBeginsOnlyUnderALeaseThatIsHeld(t *testing.T) {
 	other.Epoch.ID = "another"
 	moved := epochOf("v")
 	moved.Holding.Device = "253:5"
+	beside := facts()
+	beside.Open = []Epoch{{Volume: "w", Epoch: other.Epoch, Holding: moved.Holding}}
 	for name, tc := range map[string]struct {
 		f      *Facts
 		e      Epoch
@@ -125,7 +133,8 @@ func TestAnEpochBeginsOnlyUnderALeaseThatIsHeld(t *testing.T) {
 	}{
 		"held":                            {facts(), epochOf("v"), ownership.LeaseHeld, true},
 		"the same again":                  {facts("v"), epochOf("v"), ownership.LeaseHeld, true},
-		"beside another volume":           {facts("w"), epochOf("v"), ownership.LeaseHeld, true},
+		"beside another volume":           {beside, epochOf("v"), ownership.LeaseHeld, true},
+		"never renewed since the boot":    {facts().with(func(f *Facts) { f.Now, f.Renewed, f.Tried, f.Cleared = 5*s, 0, 0, 0 }), epochOf("v"), ownership.LeaseLapsed, false},
 		"another epoch of it is open":     {facts("v"), other, ownership.Superseded, false},
 		"it is open on another device":    {facts("v"), moved, ownership.Superseded, false},
 		"fenced":                          {facts().with(fenced), epochOf("v"), Fenced, false},
@@ -149,6 +158,9 @@ func TestTheMachineIsResetInTimeWheneverTheGuardDiesAfterItsLastFeeding(t *testi
 		d := Decide(f)
 		if d.Within != WatchdogAfter && d.Within != WatchdogSoon {
 			t.Fatalf("the watchdog is set to %v", d.Within)
+		}
+		if since == 0 && d.Within != WatchdogAfter {
+			t.Errorf("the watchdog of a node that was just heard of is set to %v", d.Within)
 		}
 		if last := since + slept + 2*d.Within; d.Feed && last >= ownership.SelfFenceAfter+ownership.SelfFenceMargin {
 			t.Errorf("fed %v after the last renewal, the machine is reset after %v if the guard dies at the last moment", since+slept, last)

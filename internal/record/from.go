@@ -67,9 +67,7 @@ func (r *check) decided(v *ownership.Volume, o *v1alpha1.Ownership) {
 	v.Clean = o.Clean
 	v.Failover.Approved = r.point("approved", o.Approved)
 	v.ExpireAt = r.clock("expireAt", o.ExpireAt)
-	if r.count("lineage", len(o.Lineage), lineage.MaxBranches); r.err != nil {
-		return
-	}
+	r.count("lineage", len(o.Lineage), lineage.MaxBranches)
 	for i := range o.Lineage {
 		b := &o.Lineage[i]
 		v.Lineage = append(v.Lineage, lineage.Branch{Epoch: r.epoch("lineage", &b.Epoch), From: r.point("lineage.from", b.From)})
@@ -84,9 +82,7 @@ func (r *check) decided(v *ownership.Volume, o *v1alpha1.Ownership) {
 }
 
 func (r *check) losses(v *ownership.Volume, losses []v1alpha1.Loss) {
-	if r.count("losses", len(losses), maxLosses); r.err != nil {
-		return
-	}
+	r.count("losses", len(losses), maxLosses)
 	for i := range losses {
 		l := &losses[i]
 		v.Losses = append(v.Losses, ownership.Loss{Epoch: r.epoch("losses.epoch", &l.Epoch), Kept: r.point("losses.kept", &l.Kept), Known: r.point("losses.known", l.Known)})
@@ -94,9 +90,7 @@ func (r *check) losses(v *ownership.Volume, losses []v1alpha1.Loss) {
 }
 
 func (r *check) keys(v *ownership.Volume, keys []v1alpha1.ReservationKey) {
-	if r.count("keys", len(keys), maxKeys); r.err != nil {
-		return
-	}
+	r.count("keys", len(keys), maxKeys)
 	for i := range keys {
 		k := &keys[i]
 		v.Keys = append(v.Keys, ownership.Key{Node: r.name("keys.node", k.Node), Epoch: r.epoch("keys.epoch", &k.Epoch), Fence: k.Fence})
@@ -105,9 +99,7 @@ func (r *check) keys(v *ownership.Volume, keys []v1alpha1.ReservationKey) {
 
 // entries come in order of node names, which the rules rely on, whatever order a person wrote.
 func (r *check) entries(v *ownership.Volume, entries []v1alpha1.OwnedReplica) {
-	if r.count("replicas", len(entries), maxReplicas); r.err != nil {
-		return
-	}
+	r.count("replicas", len(entries), maxReplicas)
 	for i := range entries {
 		e := &entries[i]
 		r.within("replicas.tries", int64(e.Tries), 0, maxTries)

@@ -66,10 +66,7 @@ func absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// Tell puts the outcome of a read into the facts of a node.
+// Tell puts the outcome of Read into the facts of a node.
 func Tell(f *ownership.NodeFacts, v *ownership.Volume, err error) {
-	f.Record, f.Absent = nil, IsAbsent(err)
-	if err == nil {
-		f.Record = v
-	}
+	f.Record, f.Absent = v, IsAbsent(err)
 }

@@ -29,7 +29,10 @@ func object(v *ownership.Volume) *v1alpha1.Volume {
 	o := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "vol-a", ResourceVersion: "7"}}
 	o.Spec.Capacity = *resource.NewQuantity(v.Size, resource.BinarySI)
 	o.Spec.Replication = v1alpha1.Replication{Factor: int32(v.Factor), Kind: v1alpha1.ReplicationSnapshots,
-		Failover: &v1alpha1.Failover{Automatic: v.Failover.Automatic, MaxDataLoss: &metav1.Duration{Duration: v.Failover.MaxDataLoss}}}
+		Failover: &v1alpha1.Failover{Automatic: v.Failover.Automatic}}
+	if v.Failover.MaxDataLoss != 0 {
+		o.Spec.Replication.Failover.MaxDataLoss = &metav1.Duration{Duration: v.Failover.MaxDataLoss}
+	}
 	if v.Kind.Traits().Attaches {
 		o.Spec.Replication.Kind = v1alpha1.ReplicationAttachments
 		o.Spec.Replication.Attachments = &v1alpha1.Attachments{MaxShares: int32(v.Sharing.MaxShares), Yields: v.Sharing.Yields, Persistent: v.Sharing.Persistent,
@@ -100,6 +103,9 @@ func drawn(t *rapid.T) *ownership.Volume {
 	}
 	if rapid.Bool().Draw(t, "fence requested") {
 		v.FenceRequest = ownership.FenceRequest{Executor: node.Draw(t, "executor"), Epoch: v.Epoch}
+	}
+	if !v.Primary.Phase.Open() && rapid.Bool().Draw(t, "never owned") {
+		v.Primary.Node = ""
 	}
 	for _, n := range rapid.SliceOfNDistinct(node, 0, 8, func(s string) string { return s }).Draw(t, "entries") {
 		v.Replicas = append(v.Replicas, ownership.Replica{Node: n, State: ownership.State(rapid.IntRange(0, int(ownership.Gone)).Draw(t, "state")),
@@ -198,8 +204,16 @@ var malformed = map[string]struct {
 	"a factor of zero":          {func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 0 }, "spec.replication.factor is 0"},
 	"a size beyond all":         {func(v *v1alpha1.Volume) { v.Spec.Capacity = resource.MustParse("2Ei") }, "spec.capacity is"},
 	"a negative loss": {func(v *v1alpha1.Volume) {
-		v.Spec.Replication.Failover.MaxDataLoss.Duration = -time.Second
+		v.Spec.Replication.Failover.MaxDataLoss = &metav1.Duration{Duration: -time.Second}
 	}, "maxDataLoss is negative"},
+	"tries without end":     {func(v *v1alpha1.Volume) { v.Status.Ownership.Replicas[0].Tries = 1000001 }, "replicas.tries is 1000001"},
+	"fewer tries than none": {func(v *v1alpha1.Volume) { v.Status.Ownership.Replicas[0].Tries = -1 }, "replicas.tries is -1"},
+	"a deadline in the year 0": {func(v *v1alpha1.Volume) {
+		v.Status.Ownership.ExpireAt = &metav1.Time{Time: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)}
+	}, "expireAt is in the year 0"},
+	"shares of no disk": {func(v *v1alpha1.Volume) {
+		v.Spec.Replication.Kind, v.Spec.Replication.Attachments = v1alpha1.ReplicationAttachments, &v1alpha1.Attachments{}
+	}, "maxShares is 0"},
 	"copies with shares": {func(v *v1alpha1.Volume) {
 		v.Spec.Replication.Attachments = &v1alpha1.Attachments{MaxShares: 2}
 	}, "attachments is for kind Attachments"},
@@ -239,20 +253,23 @@ func TestEntriesAreReadInTheOrderThatTheRulesRelyOn(t *testing.T) {
 }
 
 var unwritable = map[string]func(*ownership.Volume){
-	"another factor":           func(v *ownership.Volume) { v.Factor = 3 },
-	"another size":             func(v *ownership.Volume) { v.Size++ },
-	"another kind":             func(v *ownership.Volume) { v.Kind = ownership.Attachments },
-	"a kind that is none":      func(v *ownership.Volume) { v.Kind = 17 },
-	"one copy":                 func(v *ownership.Volume) { v.Kind = ownership.OneCopy },
-	"the decision to destroy":  func(v *ownership.Volume) { v.Deleting = true },
-	"another policy":           func(v *ownership.Volume) { v.Failover.Automatic = true },
-	"a phase that is none":     func(v *ownership.Volume) { v.Primary.Phase = 17 },
-	"a state that is none":     func(v *ownership.Volume) { v.Replicas[0].State = -1 },
-	"no epoch":                 func(v *ownership.Volume) { v.Epoch = lineage.Epoch{} },
-	"an epoch beyond the keys": func(v *ownership.Volume) { v.Epoch.Number, v.Lineage[0].Epoch.Number = 1<<30, 1<<30 },
-	"a snapshot beyond JSON":   func(v *ownership.Volume) { v.RecoveryPoint.Seq = 1 << 53 },
-	"a snapshot of no epoch":   func(v *ownership.Volume) { v.RecoveryPoint.Epoch = lineage.Epoch{} },
-	"a loss that kept nothing": func(v *ownership.Volume) { v.Losses = []ownership.Loss{{Epoch: v.Epoch}} },
+	"another factor":                func(v *ownership.Volume) { v.Factor = 3 },
+	"another size":                  func(v *ownership.Volume) { v.Size++ },
+	"another kind":                  func(v *ownership.Volume) { v.Kind = ownership.Attachments },
+	"a kind that is none":           func(v *ownership.Volume) { v.Kind = 17 },
+	"one copy where there are more": func(v *ownership.Volume) { v.Kind = ownership.OneCopy },
+	"the decision to destroy":       func(v *ownership.Volume) { v.Deleting = true },
+	"another policy":                func(v *ownership.Volume) { v.Failover.Automatic = true },
+	"another loss allowed":          func(v *ownership.Volume) { v.Failover.MaxDataLoss++ },
+	"other shares":                  func(v *ownership.Volume) { v.Sharing.MaxShares++ },
+	"a deadline beyond JSON":        func(v *ownership.Volume) { v.ExpireAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+	"a phase that is none":          func(v *ownership.Volume) { v.Primary.Phase = 17 },
+	"a state that is none":          func(v *ownership.Volume) { v.Replicas[0].State = -1 },
+	"no epoch":                      func(v *ownership.Volume) { v.Epoch = lineage.Epoch{} },
+	"an epoch beyond the keys":      func(v *ownership.Volume) { v.Epoch.Number, v.Lineage[0].Epoch.Number = 1<<30, 1<<30 },
+	"a snapshot beyond JSON":        func(v *ownership.Volume) { v.RecoveryPoint.Seq = 1 << 53 },
+	"a snapshot of no epoch":        func(v *ownership.Volume) { v.RecoveryPoint.Epoch = lineage.Epoch{} },
+	"a loss that kept nothing":      func(v *ownership.Volume) { v.Losses = []ownership.Loss{{Epoch: v.Epoch}} },
 	"more losses than there is room": func(v *ownership.Volume) {
 		v.Losses = slices.Repeat([]ownership.Loss{{Epoch: v.Epoch, Kept: v.RecoveryPoint}}, 9)
 	},
@@ -270,6 +287,30 @@ func TestARecordThatTheAPIWouldNotHoldIsNotWritten(t *testing.T) {
 			}
 		})
 	}
+	alone, v := object(small()), small()
+	alone.Spec.Replication.Kind, v.Kind = "", ownership.OneCopy
+	if got, err := record.Into(alone, v); err == nil {
+		t.Errorf("a record of a volume with one copy was written as %+v", got.Status.Ownership)
+	}
+}
+
+func TestATimeThatIsNeverIsNotWritten(t *testing.T) {
+	written, err := record.Into(object(small()), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := written.Status.Ownership; o.ExpireAt != nil || o.Replicas[0].RetryAt != nil {
+		t.Errorf("it expires at %v, and is tried again at %v", o.ExpireAt, o.Replicas[0].RetryAt)
+	}
+}
+
+func TestAWordOfTheAPIIsAKindOrUnknown(t *testing.T) {
+	if kind, ok := record.KindOf(v1alpha1.ReplicationAttachments); kind != ownership.Attachments || !ok {
+		t.Errorf("attachments are %v, %v", kind, ok)
+	}
+	if kind, ok := record.KindOf("Mirrors"); ok {
+		t.Errorf("a word that is unknown is %v", kind)
+	}
 }
 
 func TestAnAnswerOfTheAPIIsARecordOrOneOfThreeThings(t *testing.T) {
@@ -278,6 +319,9 @@ func TestAnAnswerOfTheAPIIsARecordOrOneOfThreeThings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	other := full.DeepCopy()
+	other.Name = "vol-b"
+	away := apierrors.NewServiceUnavailable("away")
 	tests := map[string]struct {
 		volume *v1alpha1.Volume
 		err    error
@@ -289,11 +333,12 @@ func TestAnAnswerOfTheAPIIsARecordOrOneOfThreeThings(t *testing.T) {
 		"no object, wrapped":             {err: fmt.Errorf("reading: %w", apierrors.NewNotFound(volumes, "vol-a")), want: new(*record.AbsentError), absent: true},
 		"an object before its record":    {volume: object(small()), want: new(*record.AbsentError), absent: true},
 		"no such kind at the server":     {err: apierrors.NewGenericServerResponse(404, "get", volumes, "vol-a", "404 page not found", 0, true), want: new(*record.UnreadError)},
-		"a server that is away":          {err: apierrors.NewServiceUnavailable("away"), want: new(*record.UnreadError)},
+		"a server that is away":          {err: away, want: new(*record.UnreadError)},
+		"an object and an error":         {volume: full, err: away, want: new(*record.UnreadError)},
 		"a timeout":                      {err: apierrors.NewTimeoutError("slow", 1), want: new(*record.UnreadError)},
 		"a refusal":                      {err: apierrors.NewForbidden(volumes, "vol-a", errors.New("no")), want: new(*record.UnreadError)},
 		"neither an object nor an error": {want: new(*record.UnreadError)},
-		"another object":                 {volume: &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "vol-b"}}, want: new(*record.UnreadError)},
+		"another object":                 {volume: other, want: new(*record.UnreadError)},
 		"one copy": {want: new(*record.OneCopyError), volume: &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "vol-a"},
 			Spec: v1alpha1.VolumeSpec{Replication: v1alpha1.Replication{Factor: 1}}}},
 	}
@@ -306,6 +351,9 @@ func TestAnAnswerOfTheAPIIsARecordOrOneOfThreeThings(t *testing.T) {
 				}
 			} else if got != nil || !errors.As(err, tc.want) {
 				t.Fatalf("Read() = %v, %v, want %T", got, err, tc.want)
+			}
+			if tc.err != nil && !tc.absent && !errors.Is(err, tc.err) {
+				t.Errorf("Read() = %v, which hides %v", err, tc.err)
 			}
 			f := ownership.NodeFacts{Record: small()}
 			record.Tell(&f, got, err)

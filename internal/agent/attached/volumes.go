@@ -67,11 +67,11 @@ func New(c Config) *Volumes { return &Volumes{Mounter: c.Mounter, c: c} }
 
 // taken returns what the node keeps of a volume that it has taken.
 func (v *Volumes) taken(id string) (journal.Kept, error) {
-	k, found, err := v.c.Journal.Load(id)
+	k, _, err := v.c.Journal.Load(id)
 	switch {
 	case err != nil:
 		return k, err
-	case !found || !k.InUse(v.c.Boot):
+	case !k.InUse(v.c.Boot):
 		return k, fmt.Errorf("%w: this node has not taken a shared disk as volume %s (it is one if its Volume has spec.replication.attachments)", provision.ErrNotFound, id)
 	}
 	return k, nil

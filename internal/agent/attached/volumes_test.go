@@ -2,6 +2,7 @@ package attached
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -31,9 +32,15 @@ func epoch(n uint64) lineage.Epoch { return lineage.Epoch{Number: n, ID: "id" + 
 type machine struct {
 	data    []byte
 	mounted string
-	gone    error
-	reads   int
-	rescans int
+	// gone, unsized, unopened, held, unlisted, unread and unclosed are the errors of a device that went, of
+	// its size, of opening it at all or as its only user, of the mount table, of reading its beginning or
+	// its end, and of closing it.
+	gone, unsized, unopened, held, unlisted, unread, unclosed error
+	end                                                       bool
+	reads, made, rescans                                      int
+	// marked is called when the mark was written, and makes in place of mkfs, if set.
+	marked func()
+	makes  func()
 	// cut is how many writes and runs of mkfs are left until the machine loses its power; below zero: it never does.
 	cut int
 	// half: mkfs had written only its first half when the power went.
@@ -51,15 +58,27 @@ func (m *machine) effect() error {
 	return nil
 }
 
-func (m *machine) Open(provision.Content, bool) (Device, error)           { return m, m.gone }
-func (m *machine) Size(provision.Content) (int64, error)                  { return int64(len(m.data)), m.gone }
-func (m *machine) Mounted(provision.Content) (string, error)              { return m.mounted, nil }
-func (m *machine) Rescan(context.Context, provision.Content) error        { m.rescans++; return m.gone }
-func (m *machine) Close() error                                           { return nil }
+func (m *machine) Rescan(context.Context, provision.Content) error { m.rescans++; return m.gone }
+
+func (m *machine) Open(_ provision.Content, hold bool) (Device, error) {
+	if hold && m.held != nil {
+		return m, m.held
+	}
+	return m, cmp.Or(m.gone, m.unopened)
+}
+
+func (m *machine) Size(provision.Content) (int64, error) {
+	return int64(len(m.data)), cmp.Or(m.gone, m.unsized)
+}
+func (m *machine) Mounted(provision.Content) (string, error)              { return m.mounted, m.unlisted }
+func (m *machine) Close() error                                           { return m.unclosed }
 func (m *machine) Spec(_ context.Context, id string) *v1alpha1.VolumeSpec { return m.specs[id] }
 
 func (m *machine) ReadAt(b []byte, at int64) (int, error) {
 	m.reads++
+	if m.unread != nil && m.end == (at > 0) {
+		return 0, m.unread
+	}
 	return copy(b, m.data[at:]), nil
 }
 
@@ -67,12 +86,21 @@ func (m *machine) WriteAt(b []byte, at int64) (int, error) {
 	if err := m.effect(); err != nil {
 		return 0, err
 	}
-	return copy(m.data[at:], b), nil
+	n := copy(m.data[at:], b)
+	if m.marked != nil {
+		m.marked()
+	}
+	return n, nil
 }
 
 func (m *machine) mkfs(_ context.Context, v provision.Volume, filesystem, _, uuid string) error {
 	if v.ID != id || v.Content.Source != "/dev/sdx" {
 		return errors.New("mkfs runs for another device")
+	}
+	m.made++
+	if m.makes != nil {
+		m.makes()
+		return nil
 	}
 	err := m.effect()
 	if err != nil && !m.half {
@@ -138,6 +166,9 @@ func TestAFilesystemIsMadeOnceOnAnEmptyDisk(t *testing.T) {
 		if got, err := v.Format(t.Context(), ask(fs)); err != nil || got.Filesystem != fs || !bytes.Equal(m.data, before) {
 			t.Errorf("made again: %+v, %v", got, err)
 		}
+		if m.made != 1 {
+			t.Errorf("mkfs ran %d times", m.made)
+		}
 	}
 }
 
@@ -152,6 +183,7 @@ func TestNothingIsWrittenOverWhatADiskHas(t *testing.T) {
 	for name, at := range map[string]int64{
 		"in its first block": 0, "in its second MiB": 1<<20 + 5, "in its last block": size - 1, "where the mark goes": tailAt(size),
 		"a filesystem of another kind": -1, "another volume's mark": -2, "a mark of an epoch that was never the volume's": -3,
+		"the text of a mark in another text": -4, "two filesystems": -5,
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine()
@@ -163,6 +195,11 @@ func TestNothingIsWrittenOverWhatADiskHas(t *testing.T) {
 			case -3:
 				m.format(provision.XFS)
 				copy(blockOf(m), mark{Volume: id, Epoch: lineage.Epoch{Number: 2, ID: "forged"}}.bytes())
+			case -4:
+				copy(blockOf(m), mark{Volume: id, Epoch: epoch(2)}.bytes()[len(markBegins):])
+			case -5:
+				m.format(provision.Ext4)
+				m.format(provision.XFS)
 			default:
 				m.data[at] = 'x'
 			}
@@ -171,8 +208,9 @@ func TestNothingIsWrittenOverWhatADiskHas(t *testing.T) {
 			if _, err := v.Format(t.Context(), ask(provision.Ext4)); !errors.Is(err, provision.ErrConflict) {
 				t.Errorf("formatted: %v", err)
 			}
-			if got, err := v.Get(t.Context(), id); err != nil || got.Filesystem == "" && got.Problem == "" {
-				t.Errorf("it counts as empty: %+v, %v", got, err)
+			fs := map[int64]string{-1: provision.XFS, -3: provision.XFS}[at]
+			if got, err := v.Get(t.Context(), id); err != nil || got.Filesystem != fs || (got.Problem == "") != (fs != "") {
+				t.Errorf("it counts as %+v, %v", got, err)
 			}
 			if !bytes.Equal(m.data, before) {
 				t.Error("the disk has changed")
@@ -213,6 +251,12 @@ func TestAFilesystemIsMadeOnlyByTheOwnerOfAnOpenEpochAndWhereItFits(t *testing.T
 		is      error
 	}{
 		"an epoch that was given up":        {kept: func(k *journal.Kept) { k.Closed = epoch(3) }, is: provision.ErrConflict},
+		"an epoch before the one it opened": {kept: func(k *journal.Kept) { k.Taken.Epoch = epoch(2) }, is: provision.ErrConflict},
+		"a device that is gone":             {machine: func(m *machine) { m.gone = provision.ErrUnavailable }, is: provision.ErrUnavailable},
+		"a device that tells no size":       {machine: func(m *machine) { m.unsized = provision.ErrUnavailable }, is: provision.ErrUnavailable},
+		"a device that others hold":         {machine: func(m *machine) { m.held = provision.ErrInUse }, is: provision.ErrInUse},
+		"a beginning that cannot be read":   {machine: func(m *machine) { m.unread = errCut }, is: provision.ErrUnavailable},
+		"an end that cannot be read":        {machine: func(m *machine) { m.unread, m.end = errCut, true }, is: provision.ErrUnavailable},
 		"a volume of an earlier boot":       {kept: func(k *journal.Kept) { k.Taken.Boot = "other" }, is: provision.ErrNotFound},
 		"a volume that was not taken":       {kept: func(k *journal.Kept) { k.Taken = journal.Taken{} }, is: provision.ErrNotFound},
 		"a raw block volume":                {kept: func(k *journal.Kept) { k.Taken.Block = true }, is: provision.ErrConflict},
@@ -237,6 +281,9 @@ func TestAFilesystemIsMadeOnlyByTheOwnerOfAnOpenEpochAndWhereItFits(t *testing.T
 			}
 			if _, err := v.Format(t.Context(), ask(fs)); !errors.Is(err, tc.is) {
 				t.Errorf("got %v, want %v", err, tc.is)
+			}
+			if m.made > 0 {
+				t.Error("mkfs ran")
 			}
 			if len(bytes.Trim(m.data, "\x00")) > 0 {
 				t.Error("something is written")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -134,6 +135,79 @@ func TestAFileThatCannotBeReadIsNotTakenForNoFile(t *testing.T) {
 				t.Errorf("loaded %+v, %v, %v", k, found, err)
 			}
 		})
+	}
+}
+
+// unreadable are files whose disk is broken.
+type unreadable struct {
+	journal.Files
+	err error
+}
+
+func (u unreadable) Read(string) ([]byte, error) { return nil, u.err }
+
+func (u unreadable) List() ([]string, error) { return nil, u.err }
+
+func TestABrokenDiskIsSaidToBeBroken(t *testing.T) {
+	broken := errors.New("input/output error")
+	j := journal.Journal{Files: unreadable{err: broken}}
+	if k, found, err := j.Load(id); !errors.Is(err, provision.ErrUnavailable) || !errors.Is(err, broken) || found {
+		t.Errorf("loaded %+v, %v, %v", k, found, err)
+	}
+	if ids, err := j.Volumes(); !errors.Is(err, provision.ErrUnavailable) || !errors.Is(err, broken) {
+		t.Errorf("volumes: %v, %v", ids, err)
+	}
+}
+
+func TestADirectoryThatCannotBeUsedIsNotTakenForOneThatKeepsNothing(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	if ids, err := (journal.Journal{Files: journal.Dir(none)}).Volumes(); err != nil || len(ids) > 0 {
+		t.Errorf("the volumes of a node that never had any: %v, %v", ids, err)
+	}
+	if err := journal.Dir(none).SyncDir(); err == nil {
+		t.Error("a directory that is not there was synced")
+	}
+	if err := journal.Dir(none).Sync("file"); err == nil {
+		t.Error("a file that is not there was synced")
+	}
+	if err := os.WriteFile(none, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := journal.Journal{Files: journal.Dir(none)}
+	if ids, err := j.Volumes(); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("the volumes in a file: %v, %v", ids, err)
+	}
+	if err := j.Store(kept(1)); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "mkdir") {
+		t.Errorf("stored in a file: %v", err)
+	}
+}
+
+func TestOnlyWholeFilesOfVolumesAreListed(t *testing.T) {
+	disk := journaltest.New()
+	j := journal.Journal{Files: disk}
+	if err := j.Store(kept(1)); err != nil {
+		t.Fatal(err)
+	}
+	other := "pvc-00000000-0000-0000-0000-000000000002"
+	for _, name := range []string{other + ".json.new", other, "notes.json"} {
+		if err := disk.Write(name, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids, err := j.Volumes(); err != nil || !cmp.Equal(ids, []string{id}) {
+		t.Errorf("volumes: %v, %v", ids, err)
+	}
+}
+
+func TestAVolumeIsInUseInTheBootThatTookItAndUntilItIsGivenUp(t *testing.T) {
+	k := kept(3)
+	k.Closed = epoch(2)
+	if !k.InUse("boot") || k.InUse("another boot") || k.GaveUp(epoch(3)) || !k.GaveUp(epoch(2)) {
+		t.Errorf("in its boot: %v, in another one: %v; its epoch was given up: %v, and the one before: %v",
+			k.InUse("boot"), k.InUse("another boot"), k.GaveUp(epoch(3)), k.GaveUp(epoch(2)))
+	}
+	if k.Taken = (journal.Taken{Boot: "boot"}); k.InUse("boot") {
+		t.Error("a volume that was not taken is in use")
 	}
 }
 

@@ -344,9 +344,16 @@ func TestAGuardThatComesTooLateLeavesTheMachineToTheWatchdog(t *testing.T) {
 	plays(t, func(w *world, ctx context.Context) {
 		w.ready(ctx)
 		w.set(func() { w.away = true })
-		w.watch(17 * time.Second)
+		for w.now()-w.sent < ownership.SelfFenceAfter-guard.Fresh {
+			w.watch(sampled)
+		}
 		w.die()
-		w.watch(ownership.SelfFenceAfter - 14*time.Second)
+		for w.now()-w.sent < ownership.SelfFenceAfter+sampled {
+			w.watch(sampled)
+		}
+		if w.resets > 0 {
+			t.Fatal("the machine was reset before the next guard began")
+		}
 		if w.begin(ctx); w.opened {
 			t.Error("it opened the watchdog, which feeds it")
 		}

@@ -112,7 +112,7 @@ func (l *Lease) fill(o *coordinationv1.Lease, says guard.Renewal) {
 // ends neither the lease nor the node's part in its majority.
 func (l *Lease) survey(ctx context.Context) error {
 	now := l.Now()
-	if age := now.Sub(l.at); !l.at.IsZero() && age >= 0 && age < surveyed {
+	if age := now.Sub(l.at); age >= 0 && age < surveyed {
 		return nil
 	}
 	list := &metav1.PartialObjectMetadataList{}

@@ -30,6 +30,8 @@ type cluster struct {
 	fails  error
 	lost   bool
 	read   bool // the lease was
+	// broken are the errors of reading the lease, the Node and the storage nodes.
+	broken struct{ lease, node, list error }
 }
 
 func newCluster(t *testing.T, storage ...string) *cluster {
@@ -46,11 +48,19 @@ func newCluster(t *testing.T, storage ...string) *cluster {
 	c.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			c.lists++
+			if c.broken.list != nil {
+				return c.broken.list
+			}
 			return w.List(ctx, list, opts...)
 		},
 		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if _, lease := o.(*coordinationv1.Lease); lease {
 				c.read = true
+				if c.broken.lease != nil {
+					return c.broken.lease
+				}
+			} else if c.broken.node != nil {
+				return c.broken.node
 			}
 			return w.Get(ctx, key, o, opts...)
 		},
@@ -141,6 +151,43 @@ func TestANodeCountsItselfAndSeesNodesComeAndGo(t *testing.T) {
 	}
 	if owners := c.get().OwnerReferences; len(owners) != 0 {
 		t.Errorf("the lease goes with a Node that is gone: %v", owners)
+	}
+}
+
+func TestNothingIsSentOfWhichTheServerDoesNotTell(t *testing.T) {
+	away := errors.New("the server is away")
+	for name, breaks := range map[string]func(c *cluster){
+		"the lease":         func(c *cluster) { c.broken.lease = away },
+		"the own Node":      func(c *cluster) { c.broken.node = away },
+		"the storage nodes": func(c *cluster) { c.broken.list = away },
+	} {
+		c := newCluster(t, "n1", "n2")
+		breaks(c)
+		l := c.lease()
+		if err := l.Renew(t.Context(), says(guard.Renewal{})); !errors.Is(err, away) {
+			t.Errorf("%s: %v", name, err)
+		}
+		c.broken.lease, c.broken.node, c.broken.list = nil, nil, nil
+		if err := c.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "berth-guard-n1"}, &coordinationv1.Lease{}); err == nil {
+			t.Errorf("%s: a lease is there", name)
+		}
+		if err := l.Renew(t.Context(), says(guard.Renewal{})); err != nil || c.get().OwnerReferences[0].UID != "node" {
+			t.Errorf("%s, once the server is back: %v", name, err)
+		}
+	}
+}
+
+func TestANodeIsNamedOnceWhereverItStandsInTheList(t *testing.T) {
+	c := newCluster(t, "n1", "n2")
+	l := c.lease()
+	l.Node = "n2"
+	var nodes []string
+	if err := l.Renew(t.Context(), names(&nodes)); err != nil || !slices.Equal(nodes, []string{"n1", "n2"}) {
+		t.Errorf("it names %q, %v", nodes, err)
+	}
+	c.now = c.now.Add(-time.Hour) // the machine's clock was set
+	if err := l.Renew(t.Context(), names(&nodes)); err != nil || c.lists != 2 {
+		t.Errorf("the storage nodes were listed %d times, %v", c.lists, err)
 	}
 }
 

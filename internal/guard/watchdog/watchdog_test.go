@@ -18,23 +18,23 @@ type played struct {
 	least, sets int
 	magic       bool
 	now         int
-	err         error
+	err, silent error
 }
 
 func (p *played) set(_, seconds int) error {
 	p.sets++
 	p.now = max(seconds, p.least)
-	if p.stays > 0 {
+	if p.stays != 0 {
 		p.now = p.stays
 	}
 	return p.err
 }
-func (p *played) timeout(int) (int, error) { return p.now, nil }
-func (p *played) options(int) (uint32, error) {
+func (p *played) timeout(int) (int, error) { return p.now, p.silent }
+func (p *played) options(int) uint32 {
 	if p.magic {
-		return unix.WDIOF_MAGICCLOSE, nil
+		return unix.WDIOF_MAGICCLOSE
 	}
-	return 0, nil
+	return 0
 }
 
 // device is a played one: what is written to it goes to a file.
@@ -61,10 +61,12 @@ func written(t *testing.T, d *Device) string {
 const long, short = 10 * time.Second, 5 * time.Second
 
 func TestAWatchdogIsLetGoOfOnlyByTheMagicCharacter(t *testing.T) {
-	d := device(t, &played{magic: true}, "0")
-	if err := errors.Join(d.Arm(long, short), d.Arm(long, short), d.Feed(short), d.Feed(short)); err != nil {
-		t.Fatal(err)
+	p := &played{magic: true}
+	d := device(t, p, "0")
+	if err := errors.Join(d.Arm(long, short), d.Arm(long, short), d.Feed(short), d.Feed(short)); err != nil || p.sets != 2 {
+		t.Fatalf("set %d times to two times: %v", p.sets, err)
 	}
+	held := d.file
 	if !d.Armed() || !d.Promises() || !d.Stoppable() {
 		t.Error("it does not promise anything")
 	}
@@ -76,6 +78,9 @@ func TestAWatchdogIsLetGoOfOnlyByTheMagicCharacter(t *testing.T) {
 	}
 	if got := written(t, d); got != "\x00\x00V" || d.Armed() {
 		t.Errorf("disarmed, it was told %q", got)
+	}
+	if _, err := held.WriteString("x"); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("it is still open: %v", err)
 	}
 	if err := d.Arm(long, short); err != nil || !d.Promises() {
 		t.Errorf("armed anew: %v", err)
@@ -92,7 +97,9 @@ func TestAWatchdogThatResetsTooLatePromisesNothing(t *testing.T) {
 		"it cannot be, and is fed":               {&played{stays: 60}, "0", true},
 		"the kernel allows no way out":           {&played{stays: 60, magic: true}, "1", true},
 		"it cannot be set":                       {&played{magic: true, err: unix.EOPNOTSUPP}, "0", false},
-		"it says that it resets at no time ever": {&played{stays: -1, magic: true, err: unix.EINVAL}, "0", false},
+		"it says that it resets at no time ever": {&played{stays: -1, magic: true}, "0", false},
+		"it does not say when it resets":         {&played{magic: true, silent: unix.EINVAL}, "0", false},
+		"it can be set to the longer time alone": {&played{least: 8}, "0", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := device(t, tc.driver, tc.nowayout)
@@ -103,6 +110,14 @@ func TestAWatchdogThatResetsTooLatePromisesNothing(t *testing.T) {
 				if d.Promises() || d.Armed() != tc.kept {
 					t.Errorf("it promises: %v; it runs: %v", d.Promises(), d.Armed())
 				}
+			}
+			if !tc.kept {
+				return
+			}
+			tc.driver.sets = 0
+			told := written(t, d)
+			if err := errors.Join(d.Shorten(short), d.Feed(short)); err != nil || d.Stoppable() || tc.driver.sets > 0 || written(t, d) != told+"\x00" {
+				t.Errorf("kept, and fed once, it was set %d times, and told %q after %q: %v", tc.driver.sets, written(t, d), told, err)
 			}
 		})
 	}
@@ -139,6 +154,20 @@ func TestChangingWhenTheWatchdogResetsFeedsIt(t *testing.T) {
 	}
 }
 
+func TestAWatchdogThatDoesNotHearIsNeitherFedNorLetGoOf(t *testing.T) {
+	d := device(t, &played{magic: true}, "0")
+	if err := d.Arm(long, short); err != nil {
+		t.Fatal(err)
+	}
+	d.file.Close()
+	if err := d.Feed(short); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("it was fed: %v", err)
+	}
+	if err := d.Disarm(); !errors.Is(err, os.ErrClosed) || !d.Armed() {
+		t.Errorf("it was let go of: %v", err)
+	}
+}
+
 func TestAMachineWithoutAWatchdogSaysSo(t *testing.T) {
 	d := New(filepath.Join(t.TempDir(), "watchdog0"))
 	if err := d.Arm(long, short); err == nil || !strings.Contains(err.Error(), "has no watchdog") || d.Armed() {
@@ -146,6 +175,10 @@ func TestAMachineWithoutAWatchdogSaysSo(t *testing.T) {
 	}
 	if err := d.Disarm(); err != nil {
 		t.Error(err)
+	}
+	directory := &Device{Path: t.TempDir(), driver: kernel{}}
+	if err := directory.Arm(long, short); err == nil || !strings.Contains(err.Error(), "opening watchdog") || directory.Armed() {
+		t.Errorf("a directory: %v", err)
 	}
 	plain := device(t, &played{}, "0")
 	plain.driver = kernel{}

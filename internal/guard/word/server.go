@@ -173,7 +173,8 @@ func valid(e guard.Epoch) error {
 		if device == "" {
 			continue
 		}
-		if n, err := fmt.Sscanf(device, "%d:%d", &major, &minor); n != 2 || err != nil || fmt.Sprintf("%d:%d", major, minor) != device {
+		_, _ = fmt.Sscanf(device, "%d:%d", &major, &minor)
+		if fmt.Sprintf("%d:%d", major, minor) != device {
 			return fmt.Errorf("%q is no number of a device, such as 253:4", device)
 		}
 	}

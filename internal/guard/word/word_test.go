@@ -2,12 +2,19 @@ package word
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/guard/keep"
@@ -21,18 +28,29 @@ type keeper struct {
 	closed bool
 	fenced bool
 	err    error
+	// unknown is why the control group of the agent cannot be found.
+	unknown error
+	// heard, if set, is told of each word.
+	heard chan struct{}
 }
 
 func (k *keeper) Open(e guard.Epoch, agent string) (string, error) {
 	k.open, k.agent = append(k.open, e), agent
 	return "a warning", k.err
 }
-func (k *keeper) Close(guard.Epoch) error   { k.open = nil; return k.err }
-func (k *keeper) Closed(agent string) error { k.closed, k.agent = true, agent; return k.err }
+func (k *keeper) Close(guard.Epoch) error { k.open = nil; return k.err }
+func (k *keeper) Closed(agent string) error {
+	k.closed, k.agent = true, agent
+	if k.heard != nil {
+		k.heard <- struct{}{}
+	}
+	return k.err
+}
+
 func (k *keeper) Status() keep.Status {
 	return keep.Status{Message: "well", Open: k.open, Fenced: k.fenced}
 }
-func (k *keeper) cgroup(int) (string, error) { return "/kubepods/pod-agent/one", nil }
+func (k *keeper) cgroup(int) (string, error) { return "/kubepods/pod-agent/one", k.unknown }
 
 // serve serves a keeper until the test ends.
 func serve(t *testing.T, k *keeper) Client {
@@ -100,6 +118,9 @@ func TestAnEpochThatTheKernelCouldNotFindIsRefused(t *testing.T) {
 		"no volume":              func(e *guard.Epoch) { e.Volume = "" },
 		"no epoch":               func(e *guard.Epoch) { e.Epoch = lineage.Epoch{} },
 		"no device":              func(e *guard.Epoch) { e.Holding.Device = "" },
+		"a number alone":         func(e *guard.Epoch) { e.Holding.Device = "253" },
+		"a tree by a short path": func(e *guard.Epoch) { e.Holding = guard.Holding{Device: "0:4", Files: "0:5", Root: "a"} },
+		"a tree and a device":    func(e *guard.Epoch) { e.Holding = guard.Holding{Device: "0:4", Files: "0:5", Root: "/a", Block: true} },
 		"a path":                 func(e *guard.Epoch) { e.Holding.Device = "/dev/sda" },
 		"another form":           func(e *guard.Epoch) { e.Holding.Device = "0253:4" },
 		"more than a number":     func(e *guard.Epoch) { e.Holding.Device = "253:4 " },
@@ -113,6 +134,152 @@ func TestAnEpochThatTheKernelCouldNotFindIsRefused(t *testing.T) {
 		if _, err := c.Open(t.Context(), e); err == nil || len(k.open) > 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	tree := epoch()
+	tree.Holding = guard.Holding{Device: "0:4", Files: "0:5", Root: "/a"}
+	if _, err := c.Open(t.Context(), tree); err != nil || len(k.open) != 1 {
+		t.Errorf("a tree: %v", err)
+	}
+}
+
+func TestNothingIsRegisteredOfAnAgentWhoseControlGroupIsNotKnown(t *testing.T) {
+	k := &keeper{unknown: errors.New("no such process")}
+	c := serve(t, k)
+	for name, call := range map[string]func() error{
+		"open":   func() error { _, err := c.Open(t.Context(), epoch()); return err },
+		"closed": func() error { return c.Closed(t.Context()) },
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), "no such process") || k.open != nil || k.closed {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatTheGuardDoesNotUnderstandIsRefused(t *testing.T) {
+	k := &keeper{}
+	c := serve(t, k)
+	if _, err := c.ask(t.Context(), request{Verb: "burn"}); err == nil || !strings.Contains(err.Error(), `does not know the request "burn"`) {
+		t.Error(err)
+	}
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", c.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("open!")); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := io.ReadAll(conn); err != nil || !strings.Contains(string(said), "reading the request: invalid") {
+		t.Errorf("it says %q, %v", said, err)
+	}
+}
+
+// Only a unix socket tells which process asks.
+func TestAClientThatTheKernelDoesNotNameIsToldNothing(t *testing.T) {
+	k := &keeper{}
+	s := &Server{Keeper: k, CgroupOf: k.cgroup}
+	client, server := net.Pipe()
+	go func() {
+		s.answer(server)
+		server.Close()
+	}()
+	if err := json.NewEncoder(client).Encode(request{Verb: Closed}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("it was heard: %v", err)
+	}
+	if k.closed {
+		t.Error("its word counts")
+	}
+	gone, err := (&net.Dialer{}).DialContext(t.Context(), "unix", serve(t, k).Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	if pid, err := peer(gone); err == nil {
+		t.Errorf("a connection that has ended is of process %d", pid)
+	}
+}
+
+// broken is a listener that accepts nothing.
+type broken struct{ net.Listener }
+
+func (broken) Accept() (net.Conn, error) { return nil, os.ErrDeadlineExceeded }
+
+func TestAGuardThatCannotListenSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	file, full := filepath.Join(dir, "file"), filepath.Join(dir, "full")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.MkdirAll(filepath.Join(full, "sub"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for socket, says := range map[string]string{
+		filepath.Join(file, "guard.sock"): "making the directory of the guard's socket",
+		full:                              "removing the socket of a guard that has died",
+		filepath.Join(dir, strings.Repeat("x", 200)): "making the guard's socket",
+	} {
+		if l, err := Listen(t.Context(), socket); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, %v", says, l, err)
+		}
+	}
+	if err := (&Server{}).Serve(t.Context(), broken{}); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("it serves: %v", err)
+	}
+}
+
+func TestAnAgentWhoseGuardDiesBeforeItAnswersHasNoAnswer(t *testing.T) {
+	dir, err := os.MkdirTemp("", "guard")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	c := Client{Socket: filepath.Join(dir, "guard.sock")}
+	l, err := Listen(t.Context(), c.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			conn.Close()
+		}
+	}()
+	for name, call := range map[string]func() error{
+		"open":   func() error { _, err := c.Open(t.Context(), epoch()); return err },
+		"close":  func() error { return c.Close(t.Context(), epoch()) },
+		"closed": func() error { return c.Closed(t.Context()) },
+		"status": func() error { _, err := c.Status(t.Context()); return err },
+	} {
+		if err := call(); err == nil {
+			t.Errorf("%s is answered", name)
+		}
+	}
+}
+
+func TestAnAgentGivesItsWordAtOnceAndSaysWhyItCannot(t *testing.T) {
+	said := make(chan string, 10)
+	log := funcr.New(func(_, args string) { said <- args }, funcr.Options{})
+	now := testingclock.NewFakeClock(time.Unix(0, 0))
+	vouch := func(ctx context.Context, c Client) (end func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		var loop sync.WaitGroup
+		loop.Go(func() { c.Vouch(ctx, now, log) })
+		return func() { cancel(); loop.Wait() }
+	}
+	end := vouch(t.Context(), Client{Socket: "/nowhere/guard.sock"})
+	if text := <-said; !strings.Contains(text, "does not have the agent's word") {
+		t.Errorf("it says %s", text)
+	}
+	end()
+	heard := make(chan struct{}, 10)
+	k := &keeper{fenced: true, heard: heard}
+	end = vouch(t.Context(), serve(t, k))
+	<-heard
+	now.Step(asked)
+	<-heard // the first word was taken
+	end()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	vouch(ended, Client{Socket: "/nowhere/guard.sock"})()
+	if len(said) > 0 {
+		t.Errorf("it says %s", <-said)
 	}
 }
 

@@ -53,9 +53,6 @@ func (p *waker) activateLocked(name string, ids ...string) error {
 		}
 	})
 	err := p.activate(name, all, slices.Concat(idle, ids)...)
-	if err == nil {
-		p.engine.With(name, func(g *group.Facts) { g.Activated(ids, idle) })
-	}
 	p.look(name, all...)
 	if err != nil {
 		p.refuse(name, err, all...)
@@ -84,22 +81,16 @@ func (p *waker) activate(name string, pools []string, lvs ...string) error {
 // activate the pool. A part that is read-only was activated by an administrator, who looks at it:
 // LVM activates a part alone only in this way. Such a part is left alone.
 func (p *waker) leftParts(name string, pools []string) (lvs []string) {
-	if len(pools) == 0 {
-		return nil
-	}
 	now := p.mapped()
-	p.engine.With(name, func(g *group.Facts) {
-		for _, thin := range pools {
-			if g == nil || g.Pools[thin] == nil || !g.Pools[thin].Asleep() {
-				continue
-			}
+	for _, thin := range pools {
+		p.onPool(name, thin, func(pool *group.ThinPool) {
 			for _, part := range group.PartsOf(thin) {
-				if device, is := now[group.MappingName(name, part)]; is && !device.ReadOnly {
+				if device, is := now[group.MappingName(name, part)]; is && !device.ReadOnly && pool.Asleep() {
 					lvs = append(lvs, part)
 				}
 			}
-		}
-	})
+		})
+	}
 	return lvs
 }
 
@@ -128,9 +119,9 @@ func (p *reader) made(name, lv string) (uuid string) {
 	if lv == "" {
 		return ""
 	}
-	uuid, err := p.config.Devices.UUID(group.MappingName(name, lv))
+	uuid, _ = p.config.Devices.UUID(group.MappingName(name, lv)) // empty with an error
 	p.engine.With(name, func(g *group.Facts) {
-		if err != nil || g == nil || !strings.HasPrefix(uuid, "LVM-"+strings.ReplaceAll(g.UUID, "-", "")) {
+		if g == nil || !strings.HasPrefix(uuid, "LVM-"+strings.ReplaceAll(g.UUID, "-", "")) {
 			uuid = ""
 		}
 	})

@@ -179,6 +179,20 @@ func TestAPoolWhosePartsAFailedActivationLeftBehindIsActivated(t *testing.T) {
 	}
 }
 
+func TestPartsOfAPoolThatCannotBeDeactivatedAreItsProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		p := over(t, host)
+		create(t, p, promised("pvc-1", 10))
+		deactivate(host)
+		onPool(host, func(pool *lvmtest.ThinPool) { pool.Parts = map[string]bool{"_tmeta": false} })
+		disturb(host, only("lvchange", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) }))
+		if v, err := p.Get(t.Context(), "pvc-1"); err != nil || !strings.Contains(v.Problem, "its parts are active without it") {
+			t.Errorf("got %+v, %v", v, err)
+		}
+	})
+}
+
 func problem(p string) error {
 	if p == "" {
 		return nil

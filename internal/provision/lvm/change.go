@@ -60,9 +60,6 @@ func (b backend) LookAgain(ctx context.Context, name string) (cleared bool) {
 // Fit returns why a change would wait for ever, would change another group, or is about an id
 // that two groups hold.
 func (b backend) Fit(g *group.Facts, id string, steps []engine.Step[*group.Facts]) error {
-	if g == nil {
-		return nil
-	}
 	return cmp.Or(g.Answers(steps[0].Pool, time.Now()), b.state.twins(id))
 }
 
@@ -77,11 +74,12 @@ func (p *changer) planned(c change) engine.Change[*group.Facts] {
 			if s == nil || err != nil {
 				return nil, err
 			}
+			before, devices := g.Seqno, g.Devices
 			do := func(ctx context.Context) (func(*group.Facts), error) {
 				if c.begins != nil {
 					c.begins()
 				}
-				return p.execute(ctx, c.group, *s)
+				return p.execute(ctx, c.group, *s, before, devices)
 			}
 			return []engine.Step[*group.Facts]{{Do: do, Pool: s.Thin}}, nil
 		},
@@ -124,31 +122,20 @@ func (p *reader) planner() group.Planner {
 }
 
 // execute runs the command of a step. It returns a function that puts the effect into the facts.
-func (p *changer) execute(ctx context.Context, name string, s group.Step) (learn func(*group.Facts), err error) {
-	var before uint64
-	p.engine.With(name, func(g *group.Facts) {
-		if g != nil {
-			before = g.Seqno
-		}
-	})
+// before and devices are the number of the group and its physical volumes when the step was planned.
+func (p *changer) execute(ctx context.Context, name string, s group.Step, before uint64, devices []string) (learn func(*group.Facts), err error) {
 	_, err = p.change(s.Command)
 	p.look(name, s.Thin)
 	if err != nil {
 		return nil, fmt.Errorf("changing volume group %s: %w", name, err)
 	}
-	return p.learnt(ctx, name, s, before), nil
+	return p.learnt(ctx, name, s, before, devices), nil
 }
 
 // learnt returns a function that puts the effect of a step into the facts. The step advanced the
 // group's number as often as LVM writes for it. If the number on the disk differs, others changed
 // the group too, or this LVM writes more or less often. Then the group must be read again.
-func (p *changer) learnt(ctx context.Context, name string, s group.Step, before uint64) (learn func(*group.Facts)) {
-	var devices []string
-	p.engine.With(name, func(g *group.Facts) {
-		if g != nil {
-			devices = g.Devices
-		}
-	})
+func (p *changer) learnt(ctx context.Context, name string, s group.Step, before uint64, devices []string) (learn func(*group.Facts)) {
 	uuid := p.made(name, s.Makes)
 	seqno, err := p.sequence(ctx, devices)
 	foreseen := before + max(s.Writes, 1)

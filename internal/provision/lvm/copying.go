@@ -74,7 +74,7 @@ func (p *reader) catchUp(ctx context.Context, name string) error {
 		return context.Cause(ctx) // and nothing was learnt
 	}
 	p.engine.With(name, func(g *group.Facts) {
-		if g != nil && g.Silent != nil {
+		if g != nil {
 			err = g.Usable("", time.Now())
 		}
 	})
@@ -84,9 +84,7 @@ func (p *reader) catchUp(ctx context.Context, name string) error {
 // fill fills a copy, from the beginning each time, and records that it is whole.
 func (p *copier) fill(ctx context.Context, name, id string) error {
 	if err := p.duplicate(ctx, name, id); err != nil {
-		if ctx.Err() == nil {
-			p.refresh(ctx, name) // the kernel may have given up its cow, and then the copy is lost
-		}
+		p.refresh(ctx, name) // the kernel may have given up its cow, and then the copy is lost
 		return err
 	}
 	return p.carryOut(ctx, change{group: name, id: id, plan: func(g *group.Facts, _ bool) (*group.Step, error) { return p.planner().Whole(g, id) }})

@@ -20,6 +20,8 @@ type copying struct {
 	host *lvmtest.Host
 	p    *lvm.Provisioner
 	c    *crash
+	// unsteady says that others may be the cause of a problem that passes.
+	unsteady bool
 	// taken is the snapshot as it was first answered.
 	taken provision.Snapshot
 	trace trace
@@ -50,7 +52,7 @@ var thickStory = []func(*copying) error{
 // write puts a text on each unit of a volume, as its user does. It fails once the process is dead,
 // and the story repeats it with the next process.
 func (s *copying) write(id, text string) error {
-	if s.c.dead() {
+	if s.c.dead() || !s.host.Exists("/dev/vg-a/"+id) {
 		return errCrash
 	}
 	for at := int64(0); at < 2*unit; at += unit {
@@ -72,8 +74,8 @@ func (s *copying) whole(id, want string) error {
 	switch {
 	case err != nil:
 		return err
-	case v.Problem != "" && s.c.dead():
-		return errCrash // which causes the problem
+	case v.Problem != "" && (s.c.dead() || s.unsteady):
+		return errors.New(v.Problem)
 	case v.Problem != "":
 		s.t.Errorf("%s: %s", id, v.Problem)
 	case v.Copying:

@@ -1,7 +1,9 @@
 package shared_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,12 +42,7 @@ func TestAnUnknownSchemeIsRefusedAndTheKnownOnesAreNamed(t *testing.T) {
 			has, says = shared.Schemes(nil), "it has: none"
 		}
 		d := shared.Disk{Volume: "vol", Handle: handle}
-		calls := map[string]error{
-			"attach": has.Attach(t.Context(), d), "detach": has.Detach(t.Context(), d), "register": has.Register(t.Context(), d, 1, shared.Idle),
-			"reserve": has.Reserve(t.Context(), d, 0, 1), "flush": has.Flush(t.Context(), d), "clear": has.Clear(t.Context(), d),
-		}
-		_, calls["look"] = has.Look(t.Context(), d)
-		for call, err := range calls {
+		for call, err := range all(t, has, d) {
 			if !errors.Is(err, provision.ErrUnsupported) || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s of %q: %v, want ErrUnsupported that says %q", call, handle, err, says)
 			}
@@ -53,9 +50,64 @@ func TestAnUnknownSchemeIsRefusedAndTheKnownOnesAreNamed(t *testing.T) {
 	}
 }
 
+// broken are disks that promise something, and fail at all.
+type broken struct {
+	promises shared.Capabilities
+	err      error
+}
+
+func (b broken) Capabilities() shared.Capabilities { return b.promises }
+
+func (b broken) Look(context.Context, shared.Disk) (shared.View, error) { return shared.View{}, b.err }
+
+func (b broken) Attach(context.Context, shared.Disk) error { return b.err }
+
+func (b broken) Detach(context.Context, shared.Disk) error { return b.err }
+
+func (b broken) Flush(context.Context, shared.Disk) error { return b.err }
+
+func (b broken) Clear(context.Context, shared.Disk) error { return b.err }
+
+func (b broken) Register(context.Context, shared.Disk, ownership.RawKey, shared.Use) error {
+	return b.err
+}
+
+func (b broken) Reserve(context.Context, shared.Disk, ownership.RawKey, ownership.RawKey) error {
+	return b.err
+}
+
+func TestWhatAProvisionerCannotDoIsNotTakenForDone(t *testing.T) {
+	s, d := shared.Schemes(map[string]shared.Disks{"sim": broken{err: provision.ErrUnavailable}}), shared.Disk{Volume: "vol", Handle: "sim:///a"}
+	for call, err := range all(t, s, d) {
+		if !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("%s: %v, want ErrUnavailable", call, err)
+		}
+	}
+}
+
+// all calls whatever can fail.
+func all(t *testing.T, of shared.Finder, d shared.Disk) map[string]error {
+	calls := map[string]error{
+		"attach": of.Attach(t.Context(), d), "detach": of.Detach(t.Context(), d), "register": of.Register(t.Context(), d, 1, shared.Idle),
+		"reserve": of.Reserve(t.Context(), d, 0, 1), "flush": of.Flush(t.Context(), d), "clear": of.Clear(t.Context(), d),
+	}
+	_, calls["look"] = of.Look(t.Context(), d)
+	return calls
+}
+
 func TestProvisionersTogetherPromiseOnlyThatWhichEachPromises(t *testing.T) {
-	c := disks(t).Capabilities()
-	if !c.Abort || c.Persistent || len(c.Types) != 1 || c.Types[0] != shared.WriteExclusive {
-		t.Errorf("they promise %+v", c)
+	both := []shared.Type{shared.WriteExclusive, shared.WriteExclusiveRegistrantsOnly}
+	one := both[:1]
+	for range 20 { // a map has no order
+		for i, tc := range []struct{ a, b, want shared.Capabilities }{
+			{shared.Capabilities{Abort: true, Persistent: true, Types: both}, shared.Capabilities{Abort: true, Persistent: true, Types: both}, shared.Capabilities{Abort: true, Persistent: true, Types: both}},
+			{shared.Capabilities{Abort: true, Types: both}, shared.Capabilities{Persistent: true, Types: one}, shared.Capabilities{Types: one}},
+			{shared.Capabilities{Persistent: true, Types: one}, shared.Capabilities{Abort: true, Types: both}, shared.Capabilities{Types: one}},
+		} {
+			got := shared.Schemes(map[string]shared.Disks{"a": broken{promises: tc.a}, "b": broken{promises: tc.b}}).Capabilities()
+			if got.Abort != tc.want.Abort || got.Persistent != tc.want.Persistent || !slices.Equal(got.Types, tc.want.Types) {
+				t.Errorf("%d: they promise %+v, want %+v", i, got, tc.want)
+			}
+		}
 	}
 }

@@ -242,20 +242,3 @@ func (g *Facts) SuspendedPools() (names []string) {
 	}
 	return g.Pools.pick(slices.Sorted(maps.Keys(g.Pools)), func(p *ThinPool) bool { return p.Suspended })
 }
-
-// Activated notes that volumes and thin pools were made active. They may be gone meanwhile.
-func (g *Facts) Activated(ids, pools []string) {
-	if g == nil {
-		return
-	}
-	for _, id := range ids {
-		if v := g.Volumes[id]; v != nil {
-			v.Active = true
-		}
-	}
-	for _, name := range pools {
-		if p := g.Pools[name]; p != nil {
-			p.Active = true
-		}
-	}
-}

@@ -59,10 +59,14 @@ func (h *holdings) notOurs(id string) error {
 	return fmt.Errorf("%w: logical volume %s/%s exists and is not Berth's: rename or remove it", provision.ErrConflict, h.Name, id)
 }
 
-// deletable says whether a volume or a snapshot is there, or why it cannot be deleted. Only a
-// fresh report counts as proof that the device is open.
+// deletable says whether a volume or a snapshot is there, or why it cannot be deleted. A group that
+// had it and is not known any more may have another name now, and the volume in it. Only a fresh
+// report counts as proof that the device is open.
 func deletable(g *Facts, id string, fresh bool) (there bool, err error) {
-	if g == nil || g.Find(id) == nil {
+	if g == nil {
+		return false, fmt.Errorf("%w: the volume group that held %s is gone, or has another name", provision.ErrUnavailable, id)
+	}
+	if g.Find(id) == nil {
 		return false, nil
 	}
 	if g.Missing {

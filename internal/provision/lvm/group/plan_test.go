@@ -138,7 +138,7 @@ func TestAVolumeIsDeletedOnlyIfNothingNeedsIt(t *testing.T) {
 	}{
 		"it is there":                       {thick(), false, nil, true},
 		"it is not there":                   {thick(func(g *Facts) { delete(g.Volumes, "pvc-1") }), false, nil, false},
-		"the group is not known":            {nil, false, nil, false},
+		"the group is not known":            {nil, false, provision.ErrUnavailable, false},
 		"the group is missing":              {thick(missing), false, provision.ErrPoolMissing, true},
 		"it is being copied":                {thick(copied()), false, provision.ErrInUse, true},
 		"another volume is being copied":    {thick(copied(func(g *Facts) { g.Pending["snap-1"].Cow.of = "pvc-0" })), false, nil, true},
