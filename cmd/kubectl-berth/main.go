@@ -1,6 +1,6 @@
-// Command kubectl-berth is the plugin of kubectl that answers questions about Berth, and
-// handles data that has lost its objects: kubectl berth status, nodes, pools, volumes, replicas,
-// explain, doctor, bundle, orphans, adopt, forget, version.
+// Command kubectl-berth is the plugin of kubectl that answers questions about Berth,
+// handles data that has lost its objects, and moves shared disks: kubectl berth status, nodes, pools,
+// volumes, replicas, explain, failover, drain, doctor, bundle, orphans, adopt, forget, version.
 package main
 
 import (

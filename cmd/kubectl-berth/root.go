@@ -47,6 +47,7 @@ func newRootCommand(connect connector) *cobra.Command {
 	root.AddCommand(newReplicasCommand(&t, connect, clock.RealClock{}))
 	root.AddCommand(newBundleCommand(&t, connect, logsOf, clock.RealClock{}))
 	root.AddCommand(orphanCommands(&t, open)...)
+	root.AddCommand(moveCommands(&t, open)...)
 	return root
 }
 

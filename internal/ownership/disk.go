@@ -9,8 +9,9 @@ type Disk struct {
 	// does not. A session that the node had before, registered under the same key, does not count.
 	Registered RawKey
 	// Holder of the reservation, zero if there is none. Holding says that this session holds it.
-	// After a new login the holder may be the node's own key, and the target refuses its writes
-	// all the same.
+	// After a new login the holder may be the node's own key, and the session holds nothing until it
+	// registers: by SPC-4 the target refuses its writes. LIO takes them all the same (docs/iscsi.md).
+	// That lets no other node write, and no rule counts on the refusal.
 	Holder  RawKey
 	Holding bool
 }

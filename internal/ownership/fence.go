@@ -53,13 +53,19 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 	for i := range v.Replicas {
 		e := &v.Replicas[i]
 		if e.Node != v.Primary.Node && e.State == Ready && !f.node(e.Node).Lost {
-			return record(v.with(func(n *Volume) {
-				n.FenceRequest = FenceRequest{Executor: e.Node, Epoch: v.Epoch}
-				n.issue(Key{Node: e.Node, Epoch: v.Epoch, Fence: true})
-			}), Why{Reason: FenceRequested, Node: e.Node})
+			return record(v.RequestFence(e.Node), Why{Reason: FenceRequested, Node: e.Node})
 		}
 	}
 	return wait(Why{Reason: NoProof, Node: v.Primary.Node})
+}
+
+// RequestFence returns the record that asks a standby to shut the writer of the open epoch out. The rules ask
+// when the writer is suspected, and a person may ask at any time: the disk is the judge either way.
+func (v *Volume) RequestFence(executor string) *Volume {
+	return v.with(func(n *Volume) {
+		n.FenceRequest = FenceRequest{Executor: executor, Epoch: v.Epoch}
+		n.issue(Key{Node: executor, Epoch: v.Epoch, Fence: true})
+	})
 }
 
 // fenceAt writes the fence. With copies it also chooses the recovery point: the

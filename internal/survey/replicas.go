@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -165,4 +166,34 @@ func (c Cluster) VolumesNamed(name, namespace string) func(*v1alpha1.Volume) boo
 		key = claimKey{before, after}
 	}
 	return func(v *v1alpha1.Volume) bool { return claims[v.Name] == key }
+}
+
+// Machines are the storage nodes as the rules of failover see them. One that does not answer is lost.
+func (c Cluster) Machines() (nodes []ownership.Machine) {
+	for i := range c.StorageNodes {
+		name := c.StorageNodes[i].Name
+		nodes = append(nodes, ownership.Machine{Name: name, Lost: c.Heartbeats.Away(name) != ""})
+	}
+	return nodes
+}
+
+// UsersOf returns the pods that have not ended and use the volume's claim.
+func (c Cluster) UsersOf(volume string) (pods []*corev1.Pod) {
+	claim, has := c.claimsOfVolumes()[volume]
+	if !has {
+		return nil
+	}
+	for i := range c.Pods {
+		p := &c.Pods[i]
+		if p.Namespace == claim.namespace && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && mounts(p, claim.name) {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+func mounts(p *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim || v.Ephemeral != nil && p.Name+"-"+v.Name == claim
+	})
 }

@@ -52,7 +52,9 @@ func TestReplicasAreListedWithWhatTheyWaitFor(t *testing.T) {
 		away string
 		want func() []survey.Replica
 	}{
-		"one node writes": {want: func() []survey.Replica { return []survey.Replica{row("n2", "Primary", "Ready"), row("n1", "Standby", "Ready")} }},
+		"one node writes": {want: func() []survey.Replica {
+			return []survey.Replica{row("n2", "Primary", "Ready"), row("n1", "Standby", "Ready")}
+		}},
 		"the standby's node is off": {away: "n1", want: func() []survey.Replica {
 			off := row("n1", "Standby", "Away")
 			off.Reason, off.Message = "NodeAway", "the Node is not ready; it said Ready last"

@@ -58,7 +58,7 @@ var (
 	ctlPhase     = denied("berth-volume-ownership", "within an epoch a controller makes the primary Fenced and nothing else")
 	ctlEntry     = denied("berth-volume-ownership", "a controller reserves a replica, marks it Removing, or counts on it again; the rest of an entry is its node's")
 	ctlBegins    = denied("berth-volume-ownership", "a new epoch changes no entry, and adds only that of its primary")
-	onlyBerth    = denied("berth-volume-ownership", "only Berth writes status.ownership of a Volume; a person may write its field approved")
+	onlyBerth    = denied("berth-volume-ownership", "only Berth writes status.ownership of a Volume; a person may write its fields approved and fenceRequest")
 )
 
 func replicated(v *v1alpha1.Volume) {

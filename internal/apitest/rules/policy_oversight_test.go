@@ -21,8 +21,8 @@ var (
 	podOfNoClaim  = denied("berth-controller-pods", "a controller ends only pods that are on a node and use a claim")
 )
 
-// oversightRefusals are those that the tests here see.
-var oversightRefusals = []string{noPowerRecord, podWithoutUID, onlyItsLabels, podOfNoClaim}
+// oversightRefusals are those that the tests of this file and of policy_failover_test.go see.
+var oversightRefusals = []string{noPowerRecord, podWithoutUID, onlyItsLabels, podOfNoClaim, mayNotAsk, asksNobody, asksKey}
 
 // user returns a client of a user whose role has some rules.
 func user(t *testing.T, env *apitest.Environment, name string, rules ...rbacv1.PolicyRule) client.Client {

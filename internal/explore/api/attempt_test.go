@@ -51,12 +51,13 @@ func object(name string, v *ownership.Volume) (*v1alpha1.Volume, error) {
 	return record.Into(o, v)
 }
 
-// others are the processes that must not make the write. Two writes have more than one possible
+// others are the processes that must not make the write. Three writes have more than one possible
 // author: a new epoch looks like a repair, which every node with a replica and every controller
-// may write; and a replica that was to go is counted on again by the controller or its node.
+// may write; a replica that was to go is counted on again by the controller or its node; and a person
+// may ask a standby to shut the writer out, as controllers do.
 func others(w explore.Written) (wrong []string) {
 	for _, who := range everybody {
-		if who == actor(w) || mayRepair(w, who) || who == controller && again(w) != "" || again(w) == who {
+		if who == actor(w) || mayRepair(w, who) || who == controller && again(w) != "" || again(w) == who || who == person && asks(w) {
 			continue
 		}
 		wrong = append(wrong, who)
@@ -78,6 +79,11 @@ func mayRepair(w explore.Written, who string) bool {
 		}
 	}
 	return true
+}
+
+// asks tells whether a standby is asked to shut the writer out.
+func asks(w explore.Written) bool {
+	return w.After.FenceRequest != (ownership.FenceRequest{}) && w.After.FenceRequest != w.Before.FenceRequest
 }
 
 // again is the node whose replica is counted on again, if that is all that changes.

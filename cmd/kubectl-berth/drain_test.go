@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+func (s *stage) drain(args ...string) (string, error) {
+	cmd := newDrainCommand(s.moving())
+	var out strings.Builder
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	err := cmd.ExecuteContext(s.t.Context())
+	return out.String(), err
+}
+
+// managed is the cluster of disks whose pod has a controller, with changes of its objects.
+func managed(edit func(client.Object), edits ...func(*v1alpha1.Volume)) []client.Object {
+	list := disks(edits...)
+	for _, o := range list {
+		if p, is := o.(*corev1.Pod); is {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: new(true)}}
+		}
+		edit(o)
+	}
+	return list
+}
+
+func asItIs(client.Object) {}
+
+// ofNode changes one Node.
+func ofNode(name string, change func(*corev1.Node)) func(client.Object) {
+	return func(o client.Object) {
+		if n, is := o.(*corev1.Node); is && n.Name == name {
+			change(n)
+		}
+	}
+}
+
+func (s *stage) exists(o client.Object, key client.ObjectKey) bool {
+	err := s.Get(s.t.Context(), key, o)
+	if client.IgnoreNotFound(err) != nil {
+		s.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func (s *stage) hasPod() bool {
+	return s.exists(&corev1.Pod{}, client.ObjectKey{Namespace: "shop", Name: "db"})
+}
+
+func (s *stage) cordoned() bool {
+	n := &corev1.Node{}
+	return s.exists(n, client.ObjectKey{Name: "node-1"}) && n.Spec.Unschedulable
+}
+
+var released = changes(func(o *v1alpha1.Ownership) {
+	o.Primary.Phase, o.Replicas[0].Unstaged = v1alpha1.PrimaryReleased, &o.Epoch
+})
+
+func TestADrainIsForetoldAndNothingIsDone(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{}, managed(asItIs))
+	out, err := s.drain("node-1")
+	if !errors.Is(err, errUnconfirmed) || out != `Node node-1 would be cordoned.
+Volume vol-shareddemoaaaaaaaaaaaaaaaaaaaaaa would move to node-2
+  then these pods would be evicted: shop/db
+` {
+		t.Errorf("%v: %s", err, out)
+	}
+	if s.cordoned() || !s.hasPod() {
+		t.Error("the node was cordoned, or the pod is gone")
+	}
+	if out, err := s.drain("node-3"); !errors.Is(err, errUnconfirmed) || !strings.Contains(out, "It writes no shared disk.") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestADrainMovesVolumesToTheirStandbys(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{}, managed(asItIs), released, taken, written)
+	out, err := s.drain("node-1", "--yes")
+	if err != nil || out != `node node-1 is cordoned
+pod shop/db is evicted
+volume vol-shareddemoaaaaaaaaaaaaaaaaaaaaaa: node node-1 has let it go
+volume vol-shareddemoaaaaaaaaaaaaaaaaaaaaaa: node node-2 takes it in epoch 8
+volume vol-shareddemoaaaaaaaaaaaaaaaaaaaaaa: node node-2 may write
+node node-1 writes no shared disk any more. The rest of it: kubectl drain node-1 --ignore-daemonsets --delete-emptydir-data
+` {
+		t.Errorf("%v: %s", err, out)
+	}
+	if !s.cordoned() || s.hasPod() {
+		t.Error("the node is not cordoned, or the pod is there")
+	}
+}
+
+func TestNoPodIsEvictedBeforeAStandbyIsReady(t *testing.T) {
+	attaching := func(v *v1alpha1.Volume) { v.Status.Ownership.Replicas[1].State = v1alpha1.OwnedSyncing }
+	stays := func(s *stage) {
+		if !s.hasPod() || !s.cordoned() {
+			s.t.Error("the pod was evicted although no standby is ready, or the node is not cordoned")
+		}
+		changes(func(o *v1alpha1.Ownership) { o.Replicas[1].State = v1alpha1.OwnedReady })(s)
+	}
+	s := newStage(t, interceptor.Funcs{}, managed(asItIs, attaching), stays, released, taken, written)
+	out, err := s.drain("node-1", "--yes")
+	if err != nil || !strings.Contains(out, "waits: no standby is ready: the replica on node node-2 is Syncing\npod shop/db is evicted\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+	s = newStage(t, interceptor.Funcs{}, managed(asItIs, attaching))
+	if _, err := s.drain("node-1", "--yes", "--timeout", "3m"); err == nil || !s.hasPod() || !strings.Contains(err.Error(), "kubectl uncordon node-1") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAStandbyWhereThePodMayNotRunIsNone(t *testing.T) {
+	for told, edit := range map[string]func(client.Object){
+		"node node-2: the Node is cordoned": ofNode("node-2", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
+		"node node-2: the Node has the taint for=others:NoExecute": ofNode("node-2", func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "for", Value: "others", Effect: corev1.TaintEffectNoExecute}}
+		}),
+		"node node-2: a pod that uses the volume may not run": func(o client.Object) {
+			if p, is := o.(*corev1.Pod); is {
+				p.Spec.NodeSelector = map[string]string{"disk": "fast"}
+			}
+		},
+	} {
+		s := newStage(t, interceptor.Funcs{}, managed(edit))
+		if out, err := s.drain("node-1"); !errors.Is(err, errUnconfirmed) || !strings.Contains(out, "would wait: no standby is where its pods may run ("+told) {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+}
+
+func TestADrainWaitsForADisruptionBudget(t *testing.T) {
+	refused := 2
+	s := newStage(t, interceptor.Funcs{SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, body client.Object, opts ...client.SubResourceCreateOption) error {
+		if refused--; refused >= 0 {
+			return apierrors.NewTooManyRequests("the budget needs 1 pod", 10)
+		}
+		return c.SubResource(sub).Create(ctx, o, body, opts...)
+	}}, managed(asItIs), func(*stage) {}, func(*stage) {}, released, taken, written)
+	out, err := s.drain("node-1", "--yes")
+	if err != nil || strings.Count(out, "a PodDisruptionBudget does not allow its eviction now") != 1 || !strings.Contains(out, "pod shop/db is evicted") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestADrainIsRefusedWithTheReason(t *testing.T) {
+	for told, objects := range map[string][]client.Object{
+		"no controller makes these pods anew elsewhere: shop/db": disks(),
+		"kubectl berth failover " + demo:                         managed(ofNode("node-1", func(n *corev1.Node) { n.Status.Conditions = nil })),
+		"there is no Node node-1":                                nil,
+	} {
+		s := newStage(t, interceptor.Funcs{}, objects)
+		if _, err := s.drain("node-1", "--yes"); err == nil || !strings.Contains(err.Error(), told) || s.cordoned() {
+			t.Errorf("%v, want %q", err, told)
+		}
+	}
+}

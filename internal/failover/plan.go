@@ -1,0 +1,137 @@
+package failover
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth.dev/berth/internal/ownership"
+)
+
+// Facts are what a plan follows from.
+type Facts struct {
+	// Name of the volume, for messages.
+	Name   string
+	Record *ownership.Volume
+	// Nodes are the storage nodes. One that does not answer is Lost.
+	Nodes []ownership.Machine
+	// Braked: a controller says that the brake holds this volume's failover.
+	Braked bool
+}
+
+// Plan is what a failover would do.
+type Plan struct {
+	Volume string `json:"volume"`
+	// Epoch is the number of the epoch that ends.
+	Epoch uint64 `json:"epoch"`
+	// From is the node that may write, and By the standby that shuts it out.
+	From string `json:"from"`
+	By   string `json:"by"`
+	// Standbys are the nodes that are ready to go on with the volume, in order. By is one of them.
+	Standbys []string `json:"standbys"`
+	// Answers: the node that may write answers. Its pods then lose what they have not synced.
+	Answers bool `json:"answers"`
+	// Asked: the record has the request already.
+	Asked bool `json:"asked"`
+}
+
+// Refusal is the reason why a volume cannot be failed over now, and what to do.
+type Refusal struct{ Message string }
+
+func (r *Refusal) Error() string { return r.Message }
+
+func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+
+// OutOfService is the command by which an administrator says that a node's machine is off.
+func OutOfService(node string) string {
+	return "kubectl taint nodes " + node + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+}
+
+// PlanOf says what a failover would do. to is the standby that shuts the writer out, and empty for the first
+// that can. The error is a *Refusal.
+func PlanOf(f *Facts, to string) (Plan, error) {
+	v := f.Record
+	p := Plan{Volume: f.Name, Epoch: v.Epoch.Number, From: v.Primary.Node, Answers: !f.lost(v.Primary.Node), Standbys: f.standbys()}
+	switch from := v.Primary.Node; {
+	case v.Deleting:
+		return p, refuse("volume %s is being deleted", f.Name)
+	case !v.Primary.Phase.Open():
+		return p, refuse("no node writes volume %s, so there is none to shut out: its next pod gets it on a node that kubectl berth replicas shows", f.Name)
+	case !v.Kind.Traits().Reserves || !v.Sharing.Persistent:
+		return p, refuse("there is no automatic takeover of volume %s: its disk may forget who is shut out, so it proves nothing about node %s. "+
+			"Make sure that the machine is off, and say so; the volume then fails over by itself: %s", f.Name, from, OutOfService(from))
+	case f.Braked || ownership.BrakeHolds(f.Nodes):
+		return p, refuse("%s. If the machine of node %s is off for certain, say so; the volume then fails over by itself: %s",
+			ownership.Why{Reason: ownership.BrakeHeld}.Message(), from, OutOfService(from))
+	case len(p.Standbys) == 0:
+		return p, refuse("no standby of volume %s is ready: %s", f.Name, f.others())
+	case to != "" && !slices.Contains(p.Standbys, to):
+		return p, refuse("node %s cannot shut node %s out: it is no standby that is ready and answers (these are: %s)", to, from, strings.Join(p.Standbys, ", "))
+	}
+	p.By = p.Standbys[0]
+	if to != "" {
+		p.By = to
+	}
+	if r := v.FenceRequest; r.Epoch == v.Epoch && slices.Contains(p.Standbys, r.Executor) && (to == "" || to == r.Executor) {
+		p.By, p.Asked = r.Executor, true
+	}
+	return p, nil
+}
+
+func (f *Facts) lost(node string) bool {
+	return !slices.ContainsFunc(f.Nodes, func(m ownership.Machine) bool { return m.Name == node && !m.Lost })
+}
+
+// standbys are the nodes that could go on with the volume now.
+func (f *Facts) standbys() (nodes []string) {
+	for i := range f.Record.Replicas {
+		if e := &f.Record.Replicas[i]; e.State == ownership.Ready && e.Node != f.Record.Primary.Node && !f.lost(e.Node) {
+			nodes = append(nodes, e.Node)
+		}
+	}
+	return nodes
+}
+
+// others says why the replicas beside the writer's are no standbys.
+func (f *Facts) others() string {
+	var said []string
+	for i := range f.Record.Replicas {
+		switch e := &f.Record.Replicas[i]; {
+		case e.Node == f.Record.Primary.Node:
+		case f.lost(e.Node):
+			said = append(said, "node "+e.Node+" does not answer")
+		default:
+			said = append(said, fmt.Sprintf("the replica on node %s is %v", e.Node, e.State))
+		}
+	}
+	if len(said) == 0 {
+		return "it has no other replica"
+	}
+	return strings.Join(said, ", ")
+}
+
+// Progress says how far a failover has come, step by step, and whether it is over. wanted tells whether a pod
+// shall go on with the volume: then it is over when the next node writes, else when the writer is shut out.
+func Progress(p *Plan, v *ownership.Volume, wanted bool) (steps []string, over bool) {
+	later := v.Epoch.Number > p.Epoch
+	by, _ := v.Replica(p.By)
+	shut := later || v.Primary.Phase == ownership.Fenced || by.Fenced == v.Epoch && v.Primary.Phase.Open()
+	steps = append(steps, fmt.Sprintf("node %s is asked to shut node %s out", p.By, p.From))
+	switch {
+	case !later && v.Primary.Phase == ownership.Released:
+		return append(steps, fmt.Sprintf("node %s has let go by itself", p.From)), !wanted
+	case shut:
+		steps = append(steps, fmt.Sprintf("the disk refuses what node %s writes", p.From))
+	}
+	if later || v.Primary.Phase == ownership.Fenced {
+		steps = append(steps, fmt.Sprintf("epoch %d of node %s is over, and pods that it leaves behind are ended", p.Epoch, p.From))
+	}
+	if !later {
+		return steps, v.Primary.Phase == ownership.Fenced && !wanted
+	}
+	steps = append(steps, fmt.Sprintf("node %s takes the volume in epoch %d", v.Primary.Node, v.Epoch.Number))
+	if v.Primary.Phase == ownership.Active {
+		return append(steps, fmt.Sprintf("node %s may write", v.Primary.Node)), true
+	}
+	return steps, false
+}
