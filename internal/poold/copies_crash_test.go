@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -27,43 +25,29 @@ const (
 	asCaller = "POOLD_TEST_CALLS"
 )
 
-func TestMain(m *testing.M) {
-	switch {
-	case os.Getenv(asPoold) != "":
-		_ = poold.Run(context.Background(), poold.Config{Socket: os.Getenv(asPoold), Node: localNode(newDisks())})
-	case os.Getenv(asCaller) != "":
-		callAndHang(os.Getenv(asCaller))
-	default:
-		os.Exit(m.Run())
-	}
-}
-
 var (
 	epoch   = lineage.Epoch{Number: 1, ID: "one"}
 	promise = ownership.Promise{Epoch: epoch, Primary: "alpha", Boot: "boot-1", Lineage: lineage.Lineage{{Epoch: epoch}}}
 	first   = lineage.Point{Epoch: epoch, Seq: 1}
 )
 
-// again starts this program in another role.
-func again(t *testing.T, role, socket string) (p *exec.Cmd, out io.Reader) {
+// again runs the test that is under way in another process, in another role. What it prints is out.
+func again(t *testing.T, role, socket string) (p *os.Process, out *os.File) {
 	t.Helper()
-	p = exec.CommandContext(t.Context(), "/proc/self/exe")
-	p.Env = append(os.Environ(), role+"="+socket)
-	p.Stderr = os.Stderr
-	out, err := p.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out, prints, err := os.Pipe()
+	must(t, err)
+	p, err = os.StartProcess("/proc/self/exe", []string{"poold.test", "-test.run=^" + t.Name() + "$"}, &os.ProcAttr{
+		Env: append(os.Environ(), role+"="+socket), Files: []*os.File{nil, prints, os.Stderr},
+	})
+	must(t, err)
+	must(t, prints.Close())
 	t.Cleanup(func() { kill(p) })
 	return p, out
 }
 
-func kill(p *exec.Cmd) {
-	_ = p.Process.Kill()
-	_ = p.Wait()
+func kill(p *os.Process) {
+	_ = p.Kill()
+	_, _ = p.Wait()
 }
 
 // pointed makes a volume with a point.
@@ -140,9 +124,13 @@ func until(t *testing.T, ended <-chan error, underWay func() bool) {
 }
 
 func TestAPooldThatIsKilledEndsTheStreamsOfItsCallers(t *testing.T) {
+	if s := os.Getenv(asPoold); s != "" {
+		must(t, poold.Run(t.Context(), poold.Config{Socket: s, Node: localNode(newDisks())}))
+		return
+	}
 	before := descriptors(t)
 	s := socket(t)
-	p, _ := again(t, asPoold, s)
+	p, out := again(t, asPoold, s)
 	client := connected(t, s)
 	copies := replicator(t, client, provision.LVM)
 	pointed(t, client, copies)
@@ -170,7 +158,7 @@ func TestAPooldThatIsKilledEndsTheStreamsOfItsCallers(t *testing.T) {
 			t.Errorf("%s ended with %v", what, err)
 		}
 	}
-	for _, f := range []*os.File{reads, writes, from, to} {
+	for _, f := range []*os.File{reads, writes, from, to, out} {
 		_ = f.Close()
 	}
 	_ = client.Close()
@@ -198,6 +186,10 @@ func (r told) Receive(ctx context.Context, h provision.StreamHeader, pipe *os.Fi
 }
 
 func TestACallerThatIsKilledEndsItsStreams(t *testing.T) {
+	if s := os.Getenv(asCaller); s != "" {
+		callAndHang(t, s)
+		return
+	}
 	before := descriptors(t)
 	s, d := socket(t), newDisks()
 	disks := memory.New(d, nil)
@@ -230,37 +222,29 @@ func TestACallerThatIsKilledEndsItsStreams(t *testing.T) {
 	}
 	must(t, copies.Abort(t.Context(), "pvc-2"))
 	stop()
+	must(t, out.Close())
 	if after := descriptors(t); after != before {
 		t.Errorf("%d descriptors are open, and %d were before", after, before)
 	}
 }
 
 // callAndHang sends and receives, and never ends. It says a line when the first stream is under way.
-func callAndHang(socket string) {
-	ctx := context.Background()
-	client, err := poold.Dial(ctx, socket)
-	if err != nil {
-		return
-	}
-	<-client.Changed()
-	copies, err := client.ReplicatorOf(ctx, provision.LVM)
-	if err != nil {
-		return
-	}
+func callAndHang(t *testing.T, socket string) {
+	t.Helper()
+	client := connected(t, socket)
+	copies := replicator(t, client, provision.LVM)
 	reads, writes, err := blocked()
-	if err != nil {
-		return
-	}
-	go func() { _ = copies.Send(ctx, provision.SendRequest{Volume: "pvc-1", Target: first}, writes) }()
-	for bytes := 0; bytes != pipeSize+oneFrame; {
-		bytes, _ = unix.IoctlGetInt(int(reads.Fd()), unix.TIOCINQ)
-	}
-	_, _ = os.Stdout.WriteString("sends\n")
+	must(t, err)
+	sent := make(chan error, 1)
+	go func() {
+		sent <- copies.Send(t.Context(), provision.SendRequest{Volume: "pvc-1", Target: first}, writes)
+	}()
+	until(t, sent, func() bool { return waiting(t, reads) == pipeSize+oneFrame })
+	_, err = os.Stdout.WriteString("sends\n")
+	must(t, err)
 	from, to, err := os.Pipe()
-	if err != nil {
-		return
-	}
-	_ = copies.Receive(ctx, header("pvc-2"), from)
+	must(t, err)
+	_ = copies.Receive(t.Context(), header("pvc-2"), from)
 	_ = to.Close()
 }
 
