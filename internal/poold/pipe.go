@@ -122,13 +122,13 @@ func (c *receiving) take(mode int) (*os.File, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.came != 1 || c.kept == nil {
-		return nil, fmt.Errorf("%w: one pipe must come with the connection, and %d descriptors came", provision.ErrInvalid, c.came)
+		return nil, fmt.Errorf("%w: one pipe must come with the connection, for one call, and %d descriptors came", provision.ErrInvalid, c.came)
 	}
 	if !isPipe(c.kept, mode) {
 		return nil, fmt.Errorf("%w: the descriptor that came with the connection is not the right end of a pipe", provision.ErrInvalid)
 	}
 	pipe := c.kept
-	c.came, c.kept = 0, nil
+	c.kept = nil
 	return pipe, nil
 }
 
