@@ -166,7 +166,11 @@ func (f *checkReplicationFlags) choose(ctx context.Context, s *trial.Side) (done
 		}
 	}
 	done = func() error { return nil }
-	if socket, remote := strings.CutPrefix(f.poold, "unix://"); remote {
+	if f.poold != embedded {
+		socket, ok := strings.CutPrefix(f.poold, "unix://")
+		if !ok {
+			return nil, fmt.Errorf("--poold %q is neither %s nor unix:// with a path", f.poold, embedded)
+		}
 		client, err := poold.Dial(ctx, socket)
 		if err != nil {
 			return nil, err
