@@ -26,6 +26,12 @@ import (
 	"berth.dev/berth/internal/replicate/cert/issue"
 )
 
+const (
+	// agentProcess is the name by which an agent keeps its certificate.
+	agentProcess       = "agent"
+	defaultAuthorities = "/etc/berth/authorities/ca.crt"
+)
+
 // peerFlags say how a process of a node is asked by other nodes and by controllers, and asks them.
 type peerFlags struct {
 	address, podIP, dir, authorities string
@@ -35,7 +41,7 @@ func (f *peerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.address, "peer-address", "", "address on which other nodes and controllers ask this process; empty means that it neither answers nor asks")
 	flags.StringVar(&f.podIP, "peer-pod-ip", os.Getenv("POD_IP"), "address that is announced to them: that of the pod; by default $POD_IP")
 	flags.StringVar(&f.dir, "peer-dir", "/run/berth-guard/peers", "directory that keeps the certificate of this process and its key through a restart")
-	flags.StringVar(&f.authorities, "peer-authorities", "/etc/berth/authorities/ca.crt", "file with the authorities that sign certificates of nodes")
+	flags.StringVar(&f.authorities, "peer-authorities", defaultAuthorities, "file with the authorities that sign certificates of nodes")
 }
 
 // complete checks the flags.
@@ -146,7 +152,7 @@ func (f *peerFlags) openAgent(ctx context.Context, config *rest.Config, node, na
 	}
 	leases := address.Leases{Client: c, Namespace: namespace, Prefix: v1alpha1.AgentLeasePrefix}
 	recent := &address.Recent{From: leases.Address, Clock: clock.RealClock{}}
-	p, err := f.open(ctx, config, node, "agent", recent.Address)
+	p, err := f.open(ctx, config, node, agentProcess, recent.Address)
 	if err != nil {
 		return nil, err
 	}

@@ -3,18 +3,22 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/replicate/cert"
+	"berth.dev/berth/internal/replicate/cert/issue"
 	"berth.dev/berth/internal/replicate/trial"
 )
 
@@ -53,10 +57,13 @@ func newReplicateKeysCommand() *cobra.Command {
 
 // checkReplicationFlags describe one side of a check.
 type checkReplicationFlags struct {
-	node, keys, pool string
-	listen, size     string
-	from, address    string
-	deletes, udev    bool
+	node, pool           string
+	keys                 string
+	peerDir, authorities string
+	poold                string
+	listen, size         string
+	from, address        string
+	deletes, udev        bool
 }
 
 func newReplicateCheckCommand() *cobra.Command {
@@ -65,7 +72,8 @@ func newReplicateCheckCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Move a volume of its own between the pools of two nodes, compare it, and print how fast that was",
 		Long: "Move a volume of its own between the pools of two nodes: in full, and then a change. One node serves it with --listen, the other " +
-			"fetches it with --from. Every byte is compared, and both nodes delete the volume at the end. No other volume is touched.",
+			"fetches it with --from. Every byte is compared, and both nodes delete the volume at the end. No other volume is touched. " +
+			"Nodes prove who they are by the files of `berth replicate keys` or, in a cluster, by the certificates that their agents have (--peer-dir).",
 		Example: "  alpha# berth replicate check --node alpha --pool btrfs:data --listen 10.0.0.1:7445 --size 4Gi\n" +
 			"  beta#  berth replicate check --node beta --pool btrfs:data --from alpha --address 10.0.0.1:7445",
 		Args: cobra.NoArgs,
@@ -76,6 +84,9 @@ func newReplicateCheckCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.node, "node", "", "name of this node, as in its certificate")
 	flags.StringVar(&f.keys, "keys", "berth-keys", "directory with the certificate of this node and ca.crt: see `berth replicate keys`")
+	flags.StringVar(&f.peerDir, "peer-dir", "", "use the certificate that the agent of this node keeps in this directory, in place of --keys; the agent's default is /run/berth-guard/peers")
+	flags.StringVar(&f.authorities, "peer-authorities", defaultAuthorities, "file with the authorities that sign the certificates of --peer-dir")
+	flags.StringVar(&f.poold, "poold", embedded, "the pool daemon: embedded, or unix:///path of the socket of one that runs")
 	flags.StringVar(&f.pool, "pool", "", "pool that the volume is made in, by the name that reports have")
 	flags.StringVar(&f.listen, "listen", "", "serve a volume on this address")
 	flags.StringVar(&f.size, "size", "1Gi", "size of the volume; half of it is filled")
@@ -84,11 +95,12 @@ func newReplicateCheckCommand() *cobra.Command {
 	flags.BoolVar(&f.deletes, "delete", false, "only delete the volume that a check left which was killed")
 	addUdevFlag(cmd, &f.udev)
 	cmd.MarkFlagsMutuallyExclusive("listen", "from")
+	cmd.MarkFlagsMutuallyExclusive("keys", "peer-dir")
 	cmd.MarkFlagsRequiredTogether("from", "address")
 	return cmd
 }
 
-func (f *checkReplicationFlags) run(ctx context.Context, out, notes io.Writer) error {
+func (f *checkReplicationFlags) run(ctx context.Context, out, notes io.Writer) (err error) {
 	if f.node == "" || f.pool == "" || f.listen == "" && f.from == "" {
 		return errors.New("--node, --pool, and either --listen or --from are needed: see --help")
 	}
@@ -96,22 +108,19 @@ func (f *checkReplicationFlags) run(ctx context.Context, out, notes io.Writer) e
 	if err != nil {
 		return fmt.Errorf("--size %q: %w", f.size, err)
 	}
-	d, err := newDisks(f.udev, nil)
-	if err != nil {
-		return err
-	}
-	keys, err := trial.ReadKeys(f.keys, f.node)
+	own, err := f.source()
 	if err != nil {
 		return err
 	}
 	side := trial.Side{
-		Identity: cert.Identity{Node: f.node, Source: keys, Now: time.Now},
-		Data:     trial.Files{Mounter: d.mounter}, Now: time.Now,
+		Identity: cert.Identity{Node: f.node, Source: own, Now: time.Now}, Now: time.Now,
 		Note: func(line string) { _, _ = fmt.Fprintln(notes, line) },
 	}
-	if err := f.choose(d, &side); err != nil {
+	done, err := f.choose(ctx, &side)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, done()) }()
 	switch {
 	case f.deletes:
 		return side.Delete(ctx, cmp.Or(f.from, f.node))
@@ -131,23 +140,63 @@ func (f *checkReplicationFlags) run(ctx context.Context, out, notes io.Writer) e
 	return trial.Print(out, outcome)
 }
 
-// choose finds the backend of the pool by the pool's name.
-func (f *checkReplicationFlags) choose(d *disks, s *trial.Side) error {
-	var known []string
+// source is where this node's certificate comes from.
+func (f *checkReplicationFlags) source() (cert.Source, error) {
+	if f.peerDir == "" {
+		return trial.ReadKeys(f.keys, f.node)
+	}
+	own := issue.Borrowed{Directory: f.peerDir, Name: agentProcess, Authorities: func() (*x509.CertPool, error) { return issue.ReadRoots(f.authorities) }}
+	if own.Current() == nil {
+		return nil, fmt.Errorf("no certificate of an agent is in --peer-dir %s: agents ask for one where guards run (chart value guard.enabled)", f.peerDir)
+	}
+	return own, nil
+}
+
+// choose finds the backend of the pool by the pool's name, in this process or behind a socket. done lets go of it.
+func (f *checkReplicationFlags) choose(ctx context.Context, s *trial.Side) (done func() error, err error) {
+	d, err := newDisks(f.udev, nil) // of another poold's pools, this process mounts volumes all the same
+	if err != nil {
+		return nil, err
+	}
+	traits := provision.TraitsOf(provision.TypeOf(f.pool))
+	var all provision.Provisioner
 	for _, m := range d.members {
-		able, ok := m.Provisioner.(provision.Replicating)
-		for _, name := range m.Types {
-			traits := provision.TraitsOf(name)
-			if !ok {
-				continue
-			}
-			if strings.HasPrefix(f.pool, traits.Prefix) {
-				s.Pool = provision.PoolRef{Type: name, Name: f.pool}
-				s.Provisioner, s.Copies, s.Tree = m.Provisioner, able.Replicator(), traits.Tree
-				return nil
-			}
-			known = append(known, traits.Prefix+"NAME")
+		if slices.Contains(m.Types, traits.Type) {
+			all = m.Provisioner // and no other backend is asked for anything
 		}
 	}
-	return fmt.Errorf("volumes in pool %q cannot be replicated; in these they can: %s", f.pool, strings.Join(known, ", "))
+	done = func() error { return nil }
+	if f.poold != embedded {
+		socket, ok := strings.CutPrefix(f.poold, "unix://")
+		if !ok {
+			return nil, fmt.Errorf("--poold %q is neither %s nor unix:// with a path", f.poold, embedded)
+		}
+		client, err := poold.Dial(ctx, socket)
+		if err != nil {
+			return nil, err
+		}
+		all, done = client, client.Close
+	}
+	s.Pool = provision.PoolRef{Type: traits.Type, Name: f.pool}
+	s.Provisioner, s.Tree, s.Data = all, traits.Tree, trial.Files{Mounter: d.mounter}
+	s.Copies, err = provision.ReplicatorOf(ctx, all, traits.Type)
+	if err == nil {
+		return done, nil
+	}
+	if errors.Is(err, provision.ErrUnsupported) {
+		err = fmt.Errorf("volumes in pool %q cannot be replicated; in these they can: %s", f.pool, strings.Join(d.replicable(ctx), ", "))
+	}
+	return nil, errors.Join(err, done())
+}
+
+// replicable are the forms of the names of pools whose volumes can be copies.
+func (d *disks) replicable(ctx context.Context) (names []string) {
+	for _, m := range d.members {
+		for _, poolType := range m.Types {
+			if _, err := d.all.ReplicatorOf(ctx, poolType); err == nil {
+				names = append(names, provision.TraitsOf(poolType).Prefix+"NAME")
+			}
+		}
+	}
+	return names
 }

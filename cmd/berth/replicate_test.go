@@ -45,6 +45,10 @@ func TestACheckOfReplicationSaysWhatItLacks(t *testing.T) {
 		"btrfs:NAME":                 {"--keys", dir, "--node", "beta", "--pool", "lvm/vg0", "--listen", "127.0.0.1:0"},
 		"cannot fetch from itself":   {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--from", "beta", "--address", "127.0.0.1:1"},
 		"[from address]":             {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--from", "alpha"},
+		"no certificate of an agent": {"--peer-dir", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0"},
+		"poold does not answer":      {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--poold", "unix://" + filepath.Join(dir, "no.sock")},
+		"neither embedded nor unix":  {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--poold", "poold.sock"},
+		"[keys peer-dir]":            {"--keys", dir, "--peer-dir", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0"},
 		"quantities must match":      {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--size", "much"},
 	} {
 		if out, err := berth(t, append([]string{"replicate", "check"}, args...)...); err == nil || !strings.Contains(err.Error()+out, says) {

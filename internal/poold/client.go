@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -31,6 +32,7 @@ const (
 // Client is a Node in another process. While that process is away every call
 // returns ErrUnavailable at once. The client reconnects by itself.
 type Client struct {
+	socket  string
 	conn    *grpc.ClientConn
 	rpc     pb.PooldClient
 	changed signal.Signal
@@ -45,8 +47,20 @@ var _ Node = (*Client)(nil)
 // Dial makes a client of the poold at a socket, which need not be there yet. The
 // client lives until Close or the end of ctx.
 func Dial(ctx context.Context, socket string) (*Client, error) {
-	conn, err := grpc.NewClient("unix:"+socket,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), // the kernel identifies the peer
+	c := &Client{socket: socket, changed: signal.New()}
+	var err error
+	if c.conn, err = c.connect(insecure.NewCredentials()); err != nil { // the kernel identifies the peer
+		return nil, err
+	}
+	c.rpc = pb.NewPooldClient(c.conn)
+	ctx, c.stop = context.WithCancel(ctx)
+	c.watch.Go(func() { c.follow(ctx) })
+	return c, nil
+}
+
+func (c *Client) connect(as credentials.TransportCredentials) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient("unix:"+c.socket,
+		grpc.WithTransportCredentials(as),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: minRetry, Multiplier: 2, MaxDelay: maxRetry},
 			MinConnectTimeout: dialTimeout,
@@ -57,10 +71,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to poold: %w", err)
 	}
-	ctx, stop := context.WithCancel(ctx)
-	c := &Client{conn: conn, rpc: pb.NewPooldClient(conn), changed: signal.New(), stop: stop}
-	c.watch.Go(func() { c.follow(ctx) })
-	return c, nil
+	return conn, nil
 }
 
 // Close ends the connection.

@@ -16,29 +16,33 @@ import (
 // protects a socket that was passed on or made accessible by mistake.
 type peerCredentials struct{}
 
-type peerInfo struct{ uid uint32 }
+type peerInfo struct {
+	uid  uint32
+	conn *receiving
+}
 
 func (peerInfo) AuthType() string { return "peercred" }
 
 func (peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	uid, err := peerUID(conn)
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, nil, errors.New("poold is served on unix sockets only")
+	}
+	uid, err := peerUID(socket)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !admitted(uid) {
 		return nil, nil, fmt.Errorf("user %d may not use poold", uid)
 	}
-	return conn, peerInfo{uid}, nil
+	passed := &receiving{UnixConn: socket}
+	return passed, peerInfo{uid, passed}, nil
 }
 
 func admitted(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
 
-func peerUID(conn net.Conn) (uint32, error) {
-	c, ok := conn.(*net.UnixConn)
-	if !ok {
-		return 0, errors.New("poold is served on unix sockets only")
-	}
-	raw, err := c.SyscallConn()
+func peerUID(conn *net.UnixConn) (uint32, error) {
+	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, fmt.Errorf("looking at peer: %w", err)
 	}

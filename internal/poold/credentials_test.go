@@ -44,7 +44,7 @@ func TestThePeersUserComesFromTheKernel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer served.Close()
-	if _, info, err := (peerCredentials{}).ServerHandshake(served); err != nil || info != (peerInfo{uint32(os.Geteuid())}) {
+	if _, info, err := (peerCredentials{}).ServerHandshake(served); err != nil || info.(peerInfo).uid != uint32(os.Geteuid()) {
 		t.Errorf("the handshake gave %+v, %v", info, err)
 	}
 	pipe, other := net.Pipe()

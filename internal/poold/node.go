@@ -1,6 +1,8 @@
 package poold
 
 import (
+	"context"
+
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
 )
@@ -14,6 +16,7 @@ type Pools interface {
 // Node has all the calls that the agent makes about its node's disks.
 type Node interface {
 	Pools
+	provision.Replicators
 	mount.Mounter
 }
 
@@ -24,6 +27,11 @@ type local struct {
 
 // Warnings implements provision.Warner.
 func (l local) Warnings() []provision.Warning { return provision.WarningsOf(l.Pools) }
+
+// ReplicatorOf implements provision.Replicators.
+func (l local) ReplicatorOf(ctx context.Context, poolType string) (provision.Replicator, error) {
+	return provision.ReplicatorOf(ctx, l.Pools, poolType)
+}
 
 // NewLocal makes a Node in this process.
 func NewLocal(p Pools, m mount.Mounter) Node { return local{p, m} }

@@ -41,8 +41,9 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	changes := newBroadcast()
-	g := grpc.NewServer(grpc.Creds(peerCredentials{}), grpc.UnaryInterceptor(recoverPanic))
+	g := grpc.NewServer(grpc.Creds(peerCredentials{}), grpc.UnaryInterceptor(recoverPanic), grpc.StreamInterceptor(recoverStream))
 	pb.RegisterPooldServer(g, &server{node: c.Node, changes: changes})
+	pb.RegisterCopiesServer(g, &copiesServer{node: c.Node, stopping: changes.done})
 	healthpb.RegisterHealthServer(g, health{healthy: c.Healthy})
 
 	work, ctx := errgroup.WithContext(ctx)
@@ -96,12 +97,21 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 
 // recoverPanic turns a panic in one call into its error, so that the other calls go on.
 func recoverPanic(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = status.Errorf(codes.Internal, "panic in %s: %v\n%s", info.FullMethod, p, debug.Stack())
-		}
-	}()
+	defer func() { err = panicked(recover(), info.FullMethod, err) }()
 	return handler(ctx, req)
+}
+
+func recoverStream(service any, call grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	defer func() { err = panicked(recover(), info.FullMethod, err) }()
+	return handler(service, call)
+}
+
+// panicked returns the error of a panic, or err if there was none.
+func panicked(p any, method string, err error) error {
+	if p == nil {
+		return err
+	}
+	return status.Errorf(codes.Internal, "panic in %s: %v\n%s", method, p, debug.Stack())
 }
 
 // health answers from memory. It starts no process, so a probe every few seconds costs

@@ -26,7 +26,10 @@ type Mux struct {
 	changed signal.Signal
 }
 
-var _ Full = (*Mux)(nil)
+var (
+	_ Full        = (*Mux)(nil)
+	_ Replicators = (*Mux)(nil)
+)
 
 // NewMux joins members that serve different types. It signals changes while Run runs.
 func NewMux(members ...Member) *Mux {
@@ -61,9 +64,9 @@ func (m *Mux) Create(ctx context.Context, r CreateRequest) (Volume, error) {
 	if err := r.Check(); err != nil {
 		return Volume{}, err
 	}
-	i := slices.IndexFunc(m.members, func(member Member) bool { return slices.Contains(member.Types, r.Pool.Type) })
-	if i < 0 {
-		return Volume{}, fmt.Errorf("%w: no provisioner of this node serves pools of type %s", ErrPoolMissing, r.Pool.Type)
+	i, err := m.serving(r.Pool.Type)
+	if err != nil {
+		return Volume{}, err
 	}
 	for j, other := range m.members {
 		if j == i || other.lacks(r.ID) {
@@ -80,6 +83,24 @@ func (m *Mux) Create(ctx context.Context, r CreateRequest) (Volume, error) {
 		return Volume{}, fmt.Errorf("%w: pools of type %s make no copies", ErrUnsupported, r.Pool.Type)
 	}
 	return m.members[i].Create(ctx, r)
+}
+
+// serving returns which member serves pools of a type.
+func (m *Mux) serving(poolType string) (int, error) {
+	i := slices.IndexFunc(m.members, func(member Member) bool { return slices.Contains(member.Types, poolType) })
+	if i < 0 {
+		return i, fmt.Errorf("%w: no provisioner of this node serves pools of type %q", ErrPoolMissing, poolType)
+	}
+	return i, nil
+}
+
+// ReplicatorOf implements Replicators.
+func (m *Mux) ReplicatorOf(ctx context.Context, poolType string) (Replicator, error) {
+	i, err := m.serving(poolType)
+	if err != nil {
+		return nil, err
+	}
+	return ReplicatorOf(ctx, m.members[i].Provisioner, poolType)
 }
 
 // Get implements Provisioner.

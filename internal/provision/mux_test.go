@@ -179,3 +179,24 @@ func TestTheFormOfAPoolsNameGivesItsType(t *testing.T) {
 		}
 	}
 }
+
+// fixed is a provisioner without copies on other nodes.
+type fixed struct{ provision.Provisioner }
+
+func TestEachTypeOfPoolHasAReplicatorOfItsOwn(t *testing.T) {
+	groups := memory.New(memory.NewDisks(), nil)
+	m := provision.NewMux(
+		provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: groups},
+		provision.Member{Types: []string{provision.Device}, Provisioner: fixed{groups}},
+	)
+	for _, poolType := range []string{provision.LVM, provision.LVMThin} {
+		if r, err := m.ReplicatorOf(t.Context(), poolType); err != nil || r != groups.Replicator() {
+			t.Errorf("pools of type %s have %v, %v", poolType, r, err)
+		}
+	}
+	for poolType, class := range map[string]error{provision.Device: provision.ErrUnsupported, provision.ZFS: provision.ErrPoolMissing, "": provision.ErrPoolMissing} {
+		if r, err := m.ReplicatorOf(t.Context(), poolType); !errors.Is(err, class) {
+			t.Errorf("pools of type %q have %v, %v", poolType, r, err)
+		}
+	}
+}

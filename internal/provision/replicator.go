@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"berth.dev/berth/internal/lineage"
@@ -13,6 +14,25 @@ type Replicating interface {
 	// Replicator returns the part of the provisioner that keeps and moves these copies. It is a value
 	// of its own because Snapshotter already has a method Snapshot.
 	Replicator() Replicator
+}
+
+// Replicators is implemented by what serves pools of several types. Each type has a Replicator of its own:
+// pools of one cannot receive the streams of another.
+type Replicators interface {
+	// ReplicatorOf returns the Replicator of the pools of a type, or ErrUnsupported if the volumes in them
+	// cannot have copies on several nodes.
+	ReplicatorOf(ctx context.Context, poolType string) (Replicator, error)
+}
+
+// ReplicatorOf returns the Replicator of the pools of a type that p serves: see Replicators.
+func ReplicatorOf(ctx context.Context, p any, poolType string) (Replicator, error) {
+	switch able := p.(type) {
+	case Replicators:
+		return able.ReplicatorOf(ctx, poolType)
+	case Replicating:
+		return able.Replicator(), nil
+	}
+	return nil, fmt.Errorf("%w: volumes in pools of type %q have no copies on other nodes", ErrUnsupported, poolType)
 }
 
 // Replicator keeps one node's copies of replicated volumes, and moves their data between nodes as

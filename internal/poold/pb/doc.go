@@ -2,4 +2,4 @@
 // imports it.
 package pb
 
-//go:generate env GOWORK=off go run -C ../../../hack/protogen . internal/poold/pb/poold.proto
+//go:generate env GOWORK=off go run -C ../../../hack/protogen . internal/poold/pb/poold.proto internal/poold/pb/copies.proto

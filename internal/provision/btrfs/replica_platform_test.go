@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/btrfs/kernel"
 	"berth.dev/berth/internal/provision/conformance"
@@ -81,6 +83,67 @@ func replicaNode(t *testing.T, label string) conformance.ReplicaNode {
 func TestConformanceOfReplicationOnBtrfs(t *testing.T) {
 	conformance.RunReplication(t, func(t *testing.T) [2]conformance.ReplicaNode {
 		return [2]conformance.ReplicaNode{replicaNode(t, "here"), replicaNode(t, "there")}
+	})
+}
+
+// remote is a poold whose volumes can have copies, as the suite wants it.
+type remote struct {
+	*poold.Client
+	copies provision.Replicator
+}
+
+func (r remote) Replicator() provision.Replicator { return r.copies }
+
+// behindASocket is a node whose pools are served by poold, as a process of its own would.
+func behindASocket(t *testing.T, label string) conformance.ReplicaNode {
+	n := replicaNode(t, label)
+	n.Every *= 9 // the effects are tried without a socket, too
+	dir, start, stop, served := t.TempDir(), n.Start, func() {}, 0
+	var client *poold.Client
+	idle := n.Idle
+	n.Idle = func() { // the Mux takes the signals that the node's own Idle waits for
+		for {
+			pools, err := client.Report(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(pools) == 1 && len(pools[0].Wiping) == 0 {
+				break
+			}
+			select {
+			case <-client.Changed():
+			case <-t.Context().Done():
+				t.Fatalf("the pool does not come to rest: %+v", pools)
+			}
+		}
+		idle()
+	}
+	n.Start = func() provision.Provisioner {
+		stop()
+		all := provision.NewMux(provision.Member{Types: []string{provision.Btrfs}, Provisioner: start()})
+		served++
+		socket := filepath.Join(dir, fmt.Sprint(served))
+		stopWatching := conformance.Watching(t, all.Run, func(ctx context.Context) error {
+			return poold.Run(ctx, poold.Config{Socket: socket, Node: poold.NewLocal(all, nil)})
+		})
+		var err error
+		if client, err = poold.Dial(t.Context(), socket); err != nil {
+			t.Fatal(err)
+		}
+		<-client.Changed()
+		copies, err := client.ReplicatorOf(t.Context(), provision.Btrfs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop = func() { client.Close(); stopWatching() }
+		return remote{client, copies}
+	}
+	return n
+}
+
+func TestConformanceOfReplicationOnBtrfsAcrossTheSocket(t *testing.T) {
+	conformance.RunReplication(t, func(t *testing.T) [2]conformance.ReplicaNode {
+		return [2]conformance.ReplicaNode{behindASocket(t, "here"), behindASocket(t, "there")}
 	})
 }
 

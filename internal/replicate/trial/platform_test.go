@@ -6,15 +6,18 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"berth.dev/berth/internal/mount/linux"
+	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/btrfs"
 	"berth.dev/berth/internal/provision/btrfs/btrfstest"
 	"berth.dev/berth/internal/provision/btrfs/kernel"
+	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/replicate/cert"
 	"berth.dev/berth/internal/replicate/trial"
 	"berth.dev/berth/internal/run"
@@ -30,7 +33,7 @@ func onBtrfs(t testing.TB, keys, node string) trial.Side {
 	open.Close()
 	p, err := btrfs.New(btrfs.Config{Runner: run.Exec{}, RefreshInterval: time.Second, Mounted: func() (map[string]string, error) {
 		return map[string]string{f.FSID: node}, nil // the other node's is on this machine, too
-	}})
+	}, Users: func(string) ([]string, error) { return nil, nil }}) // and its volume has the same name
 	must(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
@@ -54,9 +57,35 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// behindASocket has poold serve the pools of a side.
+func behindASocket(t *testing.T, s trial.Side) trial.Side {
+	t.Helper()
+	all := provision.NewMux(provision.Member{Types: []string{provision.Btrfs}, Provisioner: s.Provisioner})
+	socket := filepath.Join(t.TempDir(), "sock")
+	stop := conformance.Watching(t, all.Run, func(ctx context.Context) error {
+		return poold.Run(ctx, poold.Config{Socket: socket, Node: poold.NewLocal(all, nil)})
+	})
+	client, err := poold.Dial(t.Context(), socket)
+	must(t, err)
+	t.Cleanup(func() { client.Close(); stop() })
+	<-client.Changed()
+	s.Provisioner = client
+	s.Copies, err = client.ReplicatorOf(t.Context(), provision.Btrfs)
+	must(t, err)
+	return s
+}
+
 func TestATrialMovesRealData(t *testing.T) {
 	keys := t.TempDir()
-	w := &world{alpha: onBtrfs(t, keys, "alpha"), beta: onBtrfs(t, keys, "beta")}
+	here, there := onBtrfs(t, keys, "alpha"), onBtrfs(t, keys, "beta")
+	t.Run("in one process", func(t *testing.T) { moves(t, &world{alpha: here, beta: there}) })
+	t.Run("behind poold's sockets", func(t *testing.T) {
+		moves(t, &world{alpha: behindASocket(t, here), beta: behindASocket(t, there)})
+	})
+}
+
+func moves(t *testing.T, w *world) {
+	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	served := make(chan error, 1)
