@@ -115,6 +115,7 @@ test-disks: bin/lab ## Simulated shared disks with block devices, and real files
 test-platform-zfs: bin/lab ## Tests on real ZFS, in a guest, with a hundred trials that old bytes never show
 	hack/image-zfs
 	BERTH_TEST_MINUTES=30 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs $(ZFS_SUITES)=manage $(ZFS_SUITES)=faults
+	BERTH_TEST_MINUTES=90 BERTH_TEST_GUEST=--zfs hack/platform $(ZFS_SUITES)=replicas
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN=NoVolumeShows BERTH_TEST_MINUTES=25 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs
 
 # The other tests need the lab. This test takes a cluster of its own up and down.

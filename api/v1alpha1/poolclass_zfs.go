@@ -13,7 +13,7 @@ type ZFSPools struct {
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(p, !p.matches('(^|/)berth-(volumes|trash)(/|$)'))",message="pools: berth-volumes and berth-trash are filesystems that Berth makes for itself"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !p.matches('(^|/)berth-(volumes|trash|copies)(/|$)'))",message="pools: berth-volumes, berth-trash and berth-copies are filesystems that Berth makes for itself"
 	// +kubebuilder:validation:items:MaxLength=100
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*$`
 	Pools []string `json:"pools"`

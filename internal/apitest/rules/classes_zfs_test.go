@@ -10,7 +10,7 @@ import (
 
 const (
 	zfsNeeded  = "zfs must be set exactly when provisioner is ZFS"
-	berthsOwn  = "pools: berth-volumes and berth-trash are filesystems that Berth makes for itself"
+	berthsOwn  = "pools: berth-volumes, berth-trash and berth-copies are filesystems that Berth makes for itself"
 	poolsField = "spec.zfs.pools"
 )
 
@@ -44,6 +44,7 @@ var zpoolCases = map[string]struct {
 	"a name too long for clones":                  {change: zpools("tank/" + strings.Repeat("a", 96)), refusal: poolsField + "[0]"},
 	"the filesystem in which Berth makes volumes": {change: zpools("tank/berth-volumes"), refusal: berthsOwn},
 	"a filesystem below the trash of Berth":       {change: zpools("tank/berth-trash/x"), refusal: berthsOwn},
+	"the filesystem of copies":                    {change: zpools("tank/berth-copies"), refusal: berthsOwn},
 	"a filesystem whose name only begins like one of Berth's": {change: zpools("tank/berth-volumes2")},
 	"the smallest blocks":                           {change: zvols("8Ki", "")},
 	"the largest blocks":                            {change: zvols("128Ki", "zstd")},

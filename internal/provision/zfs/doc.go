@@ -59,6 +59,18 @@
 // nothing changed for a moment, and at the start. Promoting clones instead would move snapshots
 // between volumes, and a snapshot would no longer tell which volume it is of.
 //
+// # Copies of replicated volumes
+//
+// A volume can be a copy of a replicated volume: see package provision, and docs/replication.md.
+// Beside its head the copy has a hidden filesystem, berth-copies/ID, with its record and its
+// strands. A stream is received into a strand of its own, and the head is a clone of the newest
+// point. The rejected alternative is to receive into one dataset and to roll that back when the
+// volume went on from an older point: it would destroy a branch, or need another form for it.
+//
+// A point is the snapshot of its number, in whichever dataset of the copy ZFS keeps it: before a
+// strand goes, a clone takes over the snapshots that it needs. Here promoting loses nothing: all
+// these datasets are of one volume.
+//
 // # Changes at the same time
 //
 // ZFS writes changes that are made at the same time to the disks together, so changes of a zpool

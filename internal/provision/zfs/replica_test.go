@@ -106,6 +106,9 @@ func replicaNode(t *testing.T, tree string) conformance.ReplicaNode {
 				t.Error(err)
 			}
 			p.Wait()
+			if pool := reported(t, p); pool.Free != pool.Total {
+				t.Errorf("of %d bytes %d are free, and %d are foreign", pool.Total, pool.Free, pool.Foreign)
+			}
 			if left := strings.Join(datasets(h), " "); strings.Contains(left, "berth-copies/") || strings.Contains(left, "berth-trash/") {
 				t.Errorf("there is left %s", left)
 			}

@@ -3,6 +3,7 @@
 //
 //   - manage: zpools that Berth makes of disks
 //   - faults: the effect of a loss of power on volumes
+//   - replicas: copies of volumes, between two zpools
 //
 // The zpool of the faults is on a disk of package faultydisk, which logs all writes of a life of volumes.
 // Afterwards the tests restore the disk as it was at a moment, import the zpool as after a boot,

@@ -144,10 +144,26 @@ func (z CopyFacts) copyOf(d *Dataset) *Copy {
 	return &Copy{Parent: d.Parent, ID: d.ID}
 }
 
+// lost says that a copy has points, or parts of them, and no record that could tell which of them count.
+func (z CopyFacts) lost(c *Copy) bool {
+	if c.Exists || c.Damage != nil {
+		return false
+	}
+	for _, d := range z.parts(c) {
+		if d.area != trash && (d.strand > 0 || d.pointed()) {
+			return true
+		}
+	}
+	return false
+}
+
 // appoint finds the strands that stand for volumes: of those that were heads the last one, if there is
 // no head.
 func (z CopyFacts) appoint() {
 	for _, c := range z.Copies {
+		if z.lost(c) {
+			c.Damage = fmt.Errorf("%w: the record of the copy is missing, and its points are there", provision.ErrUnavailable)
+		}
 		last := uint64(0)
 		if z.Datasets[LiveName(c.Parent, c.ID)] == nil && len(z.ending(c.Parent, c.ID)) == 0 {
 			for _, d := range z.parts(c) {
