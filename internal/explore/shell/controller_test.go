@@ -37,8 +37,8 @@ func (w *world) controls(nth int, on *machine) {
 		w.fail("places: %v", err)
 	}
 	r := &oversight.Reconciler{
-		Client: w.mistake.client(p, driver.Disk().View(cached)), Live: w.mistake.live(p, driver.Disk().Live(live), cached),
-		Contact: &oversight.Contact{Leases: w.mistake.leases(leases{live}), Namespace: namespace, Clock: clock.RealClock{}, Log: logr.Discard()},
+		Client: driver.Disk().View(cached), Live: driver.Disk().Live(live),
+		Contact: &oversight.Contact{Leases: leases{live}, Namespace: namespace, Clock: clock.RealClock{}, Log: logr.Discard()},
 		Peers:   peers{p}, Witnesses: witnesses{p}, Places: known,
 		Leads: func() bool { return nth == 0 }, Clock: clock.RealClock{}, Rules: ownership.OverseeRules, Instance: p.name,
 		FreshID: func() string {

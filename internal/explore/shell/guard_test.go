@@ -48,8 +48,8 @@ func (t ticking) NewTicker(every time.Duration) clock.Ticker {
 		if t.p.passes(ctx, d.upTo(every)) != nil {
 			return
 		}
-		real := time.NewTicker(every)
-		defer real.Stop()
+		ticks := time.NewTicker(every)
+		defer ticks.Stop()
 		for {
 			select {
 			case k.out <- time.Now():
@@ -58,7 +58,7 @@ func (t ticking) NewTicker(every time.Duration) clock.Ticker {
 			select {
 			case <-ctx.Done():
 				return
-			case <-real.C:
+			case <-ticks.C:
 			}
 			t.p.m.awake()
 		}

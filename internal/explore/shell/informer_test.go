@@ -214,12 +214,9 @@ func (i *informer) list() {
 		now[key] = o
 	}
 	i.shown, i.gap, i.last = now, false, time.Now()
-	handlers, forgets := i.handlers, i.p.w.mistake == missedRelist
+	handlers := i.handlers
 	i.mu.Unlock()
 	a.mu.Unlock()
-	if forgets {
-		return
-	}
 	for _, o := range inOrder(now) {
 		if old := before[client.ObjectKeyFromObject(o)]; old == nil || old.GetResourceVersion() != o.GetResourceVersion() {
 			tell(handlers, old, o, false)

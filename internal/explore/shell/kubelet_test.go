@@ -167,8 +167,8 @@ func (k *kubelet) stages(ctx context.Context, x *kernel, pod *corev1.Pod) {
 		return
 	}
 	k.set(k.staged, x.v.name, true)
-	_ = a.owner.Fetch(ctx, x.v.name)
-	err := a.owner.Take(ctx, x.v.name, func(ctx context.Context) error {
+	_ = a.calls.Fetch(ctx, x.v.name)
+	err := a.calls.Take(ctx, x.v.name, func(ctx context.Context) error {
 		return a.p.effect(ctx, local, "Mount", func() error {
 			e, err := k.m.opened(x.v.name)
 			if err != nil {
@@ -181,7 +181,7 @@ func (k *kubelet) stages(ctx context.Context, x *kernel, pod *corev1.Pod) {
 		k.m.w.note(k.m, x.v, err)
 		return
 	}
-	err = a.owner.Holds(ctx, x.v.name, func(ctx context.Context) error {
+	err = a.calls.Holds(ctx, x.v.name, func(ctx context.Context) error {
 		return a.p.effect(ctx, local, "Bind", func() error { return x.runs(pod.UID) })
 	})
 	if err != nil {
@@ -212,7 +212,7 @@ func (k *kubelet) unstages(ctx context.Context, x *kernel) {
 	if a == nil {
 		return
 	}
-	err := a.owner.Give(ctx, x.v.name, staging.Off{
+	err := a.calls.Give(ctx, x.v.name, staging.Off{
 		Unmount: func(ctx context.Context) error {
 			return a.p.effect(ctx, local, "Unstage", func() error {
 				x.unmounts(x.stagePath())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -24,6 +23,7 @@ import (
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/publish/staging"
 	"berth.dev/berth/internal/replicate/cert"
 )
 
@@ -225,6 +225,8 @@ func (m *machine) powersOff() {
 type agent struct {
 	p     *process
 	owner *owner.Owner
+	// calls is the Owner as a kubelet's calls have it.
+	calls staging.Owner
 	loop  *owner.Loop
 	kept  journal.Journal
 	locks *keyed.Locks[string]
@@ -260,7 +262,7 @@ func (m *machine) agents() {
 	api := &caller{p: p}
 	a.owner = owner.New(owner.Config{
 		Node: m.name, Boot: m.bootID(), Locks: a.locks, Locate: owner.Locate, Rules: ownership.NodeRules(),
-		World: m.w.mistake.agent(p, &node{p: p, Node: &owner.Node{
+		World: m.w.mistake.agent(&node{p: p, Node: &owner.Node{
 			Journal: a.kept, Disks: disks{p}, Peers: peers{p}, Live: driver.Disk().Live(api), Status: api,
 			Guard: door{p}, Holding: m.holding, MountTable: m.table, Mounter: mounter{p: p},
 			OutOfService: func(context.Context) (bool, error) { return m.tainted, nil },
@@ -268,6 +270,7 @@ func (m *machine) agents() {
 		}}),
 		Poke: a.loop.Poke, Background: a.loop.Background, Log: m.w.log(p),
 	})
+	a.calls = m.w.mistake.calls(a.owner)
 	m.w.locked(func() { m.agent = a })
 	c := newCaches(p)
 	c.of(kindOf(&v1alpha1.Volume{})).tells(toolscache.ResourceEventHandlerFuncs{
@@ -354,8 +357,6 @@ func (m *machine) annotates(change func(n *corev1.Node)) {
 		m.w.fail("changing Node %s: %v", m.name, err)
 	}
 }
-
-func (m *machine) String() string { return strings.ToUpper(m.name) }
 
 // durable is what the journal has after a loss of power now.
 func (m *machine) durable(volume string) journal.Kept {
