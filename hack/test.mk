@@ -204,7 +204,7 @@ mutants: ## Break the code that may lose data, one small change at a time (MUTAN
 	go run ./test/mutants $(MUTANTS)
 
 .PHONY: soak
-soak: soak-ownership explore-ownership soak-ledger ## The long model runs
+soak: soak-ownership explore-ownership soak-ledger soak-shells ## The long model runs
 
 .PHONY: soak-ownership
 soak-ownership: ## A million random schedules against the ownership rules
@@ -217,3 +217,11 @@ explore-ownership: ## Every state of small worlds against the ownership rules
 .PHONY: soak-ledger
 soak-ledger: ## A million random sequences against the ledger's oracle
 	go test -timeout 0 -run Oracle $(ORACLE) -ledger.sequences 1000000
+
+.PHONY: soak-shells
+soak-shells: ## A hundred thousand random schedules against the shells themselves, on simulated disks (hours)
+	go test -cpu 1 -count=1 -timeout 0 -v -run Promises ./internal/explore/shell -schedules 100000
+
+.PHONY: soak-failover
+soak-failover: ## A million of them (a day of one core)
+	go test -cpu 1 -count=1 -timeout 0 -v -run Promises ./internal/explore/shell -schedules 1000000

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,6 +64,8 @@ type seen struct {
 	// kubelets are the Leases of suspects' kubelets, as questions have read them.
 	kubelets map[string]heard
 	told     map[string]trouble
+	// stranded says since when this process has seen pods with a dead mount, by volume.
+	stranded map[string]map[types.UID]time.Time
 }
 
 // heard is a renewal, as it said itself, and when this process first saw it by its own clock.
@@ -192,6 +195,7 @@ func (c *Contact) begin(listed []coordinationv1.Lease, end context.CancelFunc) {
 	c.seen = &seen{
 		began: now, sight: sight.New(listed, now), guards: map[string]bool{}, agents: map[string]heard{},
 		lost: map[string]time.Time{}, kubelets: map[string]heard{}, told: map[string]trouble{},
+		stranded: map[string]map[types.UID]time.Time{},
 	}
 	for i := range listed {
 		c.seen.note(&listed[i], now)

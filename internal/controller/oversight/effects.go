@@ -41,7 +41,11 @@ func (r *Reconciler) endPods(ctx context.Context, q *question) error {
 		return nil // several nodes may have live mounts
 	}
 	pods := leftBehind(q.facts.Record, q.pods, func(node string) bool { return q.away[node] })
-	if len(pods) == 0 {
+	dead, err := r.dead(ctx, q)
+	if err != nil {
+		return err
+	}
+	if pods = append(pods, dead...); len(pods) == 0 {
 		return nil
 	}
 	claim, err := r.claimNow(ctx, q)
@@ -66,6 +70,21 @@ func (r *Reconciler) endPods(ctx context.Context, q *question) error {
 		}
 	}
 	return nil
+}
+
+// dead are the stranded pods that have been seen so for a while, and that the API server still has so.
+func (r *Reconciler) dead(ctx context.Context, q *question) (pods []*corev1.Pod, err error) {
+	for _, seen := range r.Contact.stranded(q.volume.Name, q.stranded) {
+		pod := &corev1.Pod{}
+		switch err := r.read(ctx, client.ObjectKeyFromObject(seen), pod); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("reading pod %s/%s: %w", seen.Namespace, seen.Name, err)
+		case pod.UID == seen.UID && !ended(pod) && pod.DeletionTimestamp == nil:
+			pods = append(pods, pod)
+		}
+	}
+	return pods, nil
 }
 
 // show is E4: it makes the condition Waiting say what the volume waits for. One process writes it: two

@@ -117,3 +117,20 @@ func leftBehind(v *ownership.Volume, pods []corev1.Pod, away func(node string) b
 	}
 	return end
 }
+
+// stranded are the pods that had begun on the node that has released the volume, in the boot that had taken
+// it. A node that was cut off stops its writers, gives the epoch up, and releases it when the API server is
+// there again. Within one boot a kubelet stages a volume for a pod once, so the mount stays dead. After another
+// boot it stages anew, and such a pod waits for that.
+func stranded(v *ownership.Volume, pods []corev1.Pod, boot func(node string) string) (dead []*corev1.Pod) {
+	if v.Primary.Phase != ownership.Released || v.Primary.Boot == "" {
+		return nil
+	}
+	for i := range pods {
+		p := &pods[i]
+		if p.Spec.NodeName == v.Primary.Node && begun(p) && !ended(p) && p.DeletionTimestamp == nil && boot(p.Spec.NodeName) == v.Primary.Boot {
+			dead = append(dead, p)
+		}
+	}
+	return dead
+}

@@ -36,6 +36,10 @@ type question struct {
 	claim *corev1.ObjectReference
 	// away has the nodes whose kubelet ends no pod: they are out of service or look lost.
 	away map[string]bool
+	// boots are those of the pods' nodes that are not away, as the cache shows them.
+	boots map[string]string
+	// stranded pods have a dead mount, and their node is there.
+	stranded []*corev1.Pod
 	// silent: the primary is suspected, or its guard is silent.
 	silent bool
 }
@@ -43,7 +47,7 @@ type question struct {
 // gather asks about a volume, in the order that the package's documentation gives. The error is one of
 // the record's types where there is no record. live asks the API server which pods want the volume.
 func (r *Reconciler) gather(ctx context.Context, name string, live bool) (*question, error) {
-	q := &question{away: map[string]bool{}}
+	q := &question{away: map[string]bool{}, boots: map[string]string{}}
 	if err := r.users(ctx, q, name); err != nil {
 		return nil, err
 	}
@@ -283,8 +287,9 @@ func machines(known Places, q *question, storage []v1alpha1.StorageNode, seen vi
 	return nodes
 }
 
-// closed adds the nodes of pods that an administrator has declared out of service, as the cache shows
-// them. This decides only whether a pod that has not begun waits for its kubelet.
+// closed adds the nodes of pods that an administrator has declared out of service, and the boots of the
+// others, as the cache shows them. This decides only whether a pod that has not begun, or whose mount is dead,
+// waits for its kubelet.
 func (r *Reconciler) closed(ctx context.Context, q *question) error {
 	for i := range q.pods {
 		node := &corev1.Node{}
@@ -294,10 +299,11 @@ func (r *Reconciler) closed(ctx context.Context, q *question) error {
 		}
 		switch err := r.Client.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy); {
 		case err == nil:
-			q.away[name] = outOfService(node)
+			q.away[name], q.boots[name] = outOfService(node), node.Status.NodeInfo.BootID
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("reading node %s: %w", name, err)
 		}
 	}
+	q.stranded = stranded(q.facts.Record, q.pods, func(node string) string { return q.boots[node] })
 	return nil
 }

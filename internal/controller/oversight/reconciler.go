@@ -194,7 +194,7 @@ func next(q *question, a *ownership.Action) time.Duration {
 	case urgent && f.SuspectFor < patience, a.Verb == ownership.Wait && f.Watching < ownership.WatchFirst,
 		a.Verb == ownership.Wait && a.Reason == ownership.NoFreeSlot && waitsFor(q) < patience:
 		due = append(due, soon)
-	case urgent, a.Verb == ownership.Wait:
+	case urgent, a.Verb == ownership.Wait, len(q.stranded) > 0:
 		due = append(due, later)
 	case f.Record.Primary.Phase == ownership.Active && len(f.Record.Replicas) < f.Record.Factor:
 		due = append(due, seldom)

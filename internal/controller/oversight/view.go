@@ -4,6 +4,9 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -18,6 +21,9 @@ const (
 	// worthAsking is how long a guard has been silent when the volumes of its node are looked at: soon
 	// enough to have watched its kubelet's Lease for kubeletSilent when the contract runs out.
 	worthAsking = 12 * time.Second
+	// strandedFor is how long a pod must have been seen with a dead mount before it is ended. One that has
+	// completed looks the same until its kubelet says so.
+	strandedFor = 15 * time.Second
 )
 
 // suspect is what a question has read about the node that it may fence, after the record.
@@ -147,3 +153,28 @@ func (c *Contact) troubled(said map[string][]ownership.Witness) map[string]bool 
 
 // trouble is what the watchman has told of a node.
 type trouble struct{ lost, silent bool }
+
+// stranded takes the pods of a volume that have a dead mount now, and returns those that have been seen with it
+// for a while.
+func (c *Contact) stranded(volume string, pods []*corev1.Pod) (long []*corev1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		return nil
+	}
+	now, before, since := c.Clock.Now(), c.seen.stranded[volume], map[types.UID]time.Time{}
+	for _, p := range pods {
+		at, known := before[p.UID]
+		if !known {
+			at = now
+		}
+		since[p.UID] = at
+		if now.Sub(at) >= strandedFor {
+			long = append(long, p)
+		}
+	}
+	if delete(c.seen.stranded, volume); len(since) > 0 {
+		c.seen.stranded[volume] = since
+	}
+	return long
+}

@@ -1,0 +1,91 @@
+package oversight
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/internal/ownership"
+)
+
+func booted(boot string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Status.NodeInfo.BootID = boot }
+}
+
+func TestWhichPodsKeepADeadMountOnANodeThatReleased(t *testing.T) {
+	for name, test := range map[string]struct {
+		phase  ownership.Phase
+		pod    *corev1.Pod
+		boot   string
+		strand bool
+	}{
+		"one that ran":                              {ownership.Released, pod("p", "n1"), boot, true},
+		"one that waits":                            {ownership.Released, pod("p", "n1", pending), boot, false},
+		"one that its kubelet ends":                 {ownership.Released, pod("p", "n1", leaving), boot, false},
+		"one that has completed":                    {ownership.Released, pod("p", "n1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), boot, false},
+		"one whose kubelet stages anew, after boot": {ownership.Released, pod("p", "n1"), "boot-2", false},
+		"one on another node":                       {ownership.Released, pod("p", "n2"), boot, false},
+		"one of the owner":                          {ownership.Active, pod("p", "n1"), boot, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := stranded(shared(phase(test.phase)), []corev1.Pod{*test.pod}, func(string) string { return test.boot })
+			if len(got) > 0 != test.strand {
+				t.Errorf("it is stranded: %v", len(got) > 0)
+			}
+		})
+	}
+}
+
+// A node that was cut off has stopped its writers and released the volume. Nothing else ends its pod.
+func TestAPodWithADeadMountIsEndedAfterItsNodeHasReleasedTheVolume(t *testing.T) {
+	objects := cluster(t, shared(phase(ownership.Released)), pod("db", "n1"), pod("waits", "n1", pending))
+	for _, o := range objects {
+		if n, is := o.(*corev1.Node); is {
+			booted(boot)(n)
+		}
+	}
+	inWorld(t, objects, func(w *world) {
+		r := w.controller()
+		w.oversees(r)
+		w.passes(strandedFor - time.Second)
+		w.oversees(r)
+		if diff := cmp.Diff([]string{"db", "waits"}, w.pods()); diff != "" {
+			t.Error("too early: it may have completed: " + diff)
+		}
+		w.passes(2 * time.Second)
+		w.oversees(r)
+		if diff := cmp.Diff([]string{"waits"}, w.pods()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestAPodThatHasCompletedMeanwhileIsNotEnded(t *testing.T) {
+	objects := cluster(t, shared(phase(ownership.Released)), pod("job", "n1"))
+	for _, o := range objects {
+		if n, is := o.(*corev1.Node); is {
+			booted(boot)(n)
+		}
+	}
+	inWorld(t, objects, func(w *world) {
+		r := w.controller()
+		w.oversees(r)
+		w.passes(strandedFor)
+		w.server.Hold(&corev1.Pod{})
+		p := pod("job", "n1")
+		if err := w.server.Others().Get(w.t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			t.Fatal(err)
+		}
+		p.Status.Phase = corev1.PodSucceeded
+		if err := w.server.Others().Status().Update(w.t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		w.oversees(r)
+		if diff := cmp.Diff([]string{"job"}, w.pods()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

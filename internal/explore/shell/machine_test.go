@@ -1,0 +1,373 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/journal"
+	"berth.dev/berth/internal/agent/journal/journaltest"
+	"berth.dev/berth/internal/agent/owner"
+	"berth.dev/berth/internal/driver"
+	"berth.dev/berth/internal/guard"
+	"berth.dev/berth/internal/guard/keep"
+	"berth.dev/berth/internal/keyed"
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/publish/staging"
+	"berth.dev/berth/internal/replicate/cert"
+)
+
+// machine is a node: what outlives its processes, and what outlives its boots. The world's lock guards what
+// changes.
+type machine struct {
+	w     *world
+	name  string
+	lives int
+	boot  int
+	disk  *journaltest.Disk // of the journal
+
+	up bool
+	// resume is closed when the machine wakes; nil while it is awake.
+	resume chan struct{}
+	// frozen is for how long its clock has stood still.
+	frozen time.Duration
+	slept  time.Time
+	// still: its clock stands still while it sleeps.
+	still   bool
+	apiAway bool
+	sanAway bool
+	// peersAway: it reaches no other node, and none reaches it.
+	peersAway bool
+	tainted   bool
+
+	kernels map[string]*kernel
+	os      *process
+	guard   *sentry
+	agent   *agent
+	kubelet *kubelet
+	// kept is what the guard keeps through its own death.
+	kept   keep.State
+	armed  bool // the watchdog
+	resets time.Time
+	within time.Duration
+}
+
+func (m *machine) bootID() string { return fmt.Sprintf("%s-boot%d", m.name, m.boot) }
+
+// bootClock counts while the machine sleeps, unless its clock stands still then.
+func (m *machine) bootClock() (now time.Duration) {
+	m.w.locked(func() {
+		now = time.Hour + time.Since(m.w.began) - m.frozen
+		if m.resume != nil && m.still {
+			now -= time.Since(m.slept)
+		}
+	})
+	return now
+}
+
+// awake returns when the machine is awake.
+func (m *machine) awake() {
+	for {
+		var asleep chan struct{}
+		m.w.locked(func() { asleep = m.resume })
+		if asleep == nil {
+			return
+		}
+		<-asleep
+	}
+}
+
+func (m *machine) sleeps(still bool) {
+	m.w.locked(func() {
+		if m.resume == nil && m.up {
+			m.resume, m.slept, m.still = make(chan struct{}), time.Now(), still
+		}
+	})
+}
+
+func (m *machine) wakes() {
+	m.w.locked(func() {
+		if m.resume == nil {
+			return
+		}
+		if m.still {
+			m.frozen += time.Since(m.slept)
+		}
+		close(m.resume)
+		m.resume = nil
+	})
+}
+
+// runs says whether the machine's processes run now.
+func (m *machine) runs() (is bool) {
+	m.w.locked(func() { is = m.up && m.resume == nil })
+	return is
+}
+
+func (m *machine) awayFromAPI() bool { return !m.runs() || m.cutFrom(toAPI) }
+
+// cutFrom says whether a way out of the machine leads nowhere.
+func (m *machine) cutFrom(by way) (is bool) {
+	m.w.locked(func() { is = by == toAPI && m.apiAway || by == toSAN && m.sanAway })
+	return is || by == toAPI && m.w.api.down.Load()
+}
+
+// linked says whether two nodes reach each other.
+func (m *machine) linked(other *machine) (is bool) {
+	m.w.locked(func() { is = m == other || !m.peersAway && !other.peersAway })
+	return is
+}
+
+// answering is the guard of the machine if it would answer another node now.
+func (m *machine) answering(asker *machine) (s *sentry) {
+	if m == nil || !m.runs() || !m.linked(asker) {
+		return nil
+	}
+	m.w.locked(func() { s = m.guard })
+	if s == nil || s.p.isDead() {
+		return nil
+	}
+	return s
+}
+
+func (m *machine) all() (kernels []*kernel) {
+	m.w.locked(func() {
+		for _, v := range m.w.volumes {
+			kernels = append(kernels, m.kernels[v.name])
+		}
+	})
+	return kernels
+}
+
+func (m *machine) kernel(volume string) (k *kernel) {
+	m.w.locked(func() { k = m.kernels[volume] })
+	return k
+}
+
+func (m *machine) kernelOf(h guard.Holding) *kernel {
+	for _, k := range m.all() {
+		if k.v.device == h.Device {
+			return k
+		}
+	}
+	return nil
+}
+
+// powersOn begins a boot.
+func (m *machine) powersOn() {
+	if m.up || m.w.over() {
+		return
+	}
+	m.w.locked(func() {
+		m.boot++
+		m.up, m.armed, m.kept, m.kernels = true, false, keep.State{}, map[string]*kernel{}
+		for _, v := range m.w.volumes {
+			m.kernels[v.name] = &kernel{m: m, v: v, node: v.target.Node(m.name), binds: map[types.UID]bool{}, containers: map[types.UID]*container{}}
+		}
+	})
+	boot := m.bootID()
+	m.annotates(func(n *corev1.Node) { n.Status.NodeInfo.BootID = boot })
+	m.os = m.begins("os")
+	m.guards()
+	m.agents()
+	m.kubelets()
+}
+
+// powersOff ends everything on the machine. What was not synced is lost.
+func (m *machine) powersOff() {
+	m.wakes()
+	if !m.up {
+		return
+	}
+	m.os.dies()
+	m.guard.p.dies()
+	if m.agent != nil {
+		m.agent.p.dies()
+	}
+	m.kubelet.p.dies()
+	for _, c := range m.w.controllers {
+		if c.p.m == m {
+			c.p.dies()
+		}
+	}
+	m.w.locked(func() {
+		m.up, m.armed = false, false
+		for _, k := range m.kernels {
+			for _, c := range k.containers {
+				c.killed = true
+				c.device.Close()
+				if len(c.waiting) > 0 {
+					m.w.oracle.lost[c.epoch] = true
+				}
+			}
+			if k.staged != nil {
+				k.staged.Close()
+			}
+			if err := k.v.target.Crash(m.name); err != nil {
+				panic(err)
+			}
+		}
+	})
+	m.disk.PowerOff()
+}
+
+// agent is a life of the agent of shared disks, as internal/agent puts it together.
+type agent struct {
+	p     *process
+	owner *owner.Owner
+	// calls is the Owner as a kubelet's calls have it.
+	calls staging.Owner
+	loop  *owner.Loop
+	kept  journal.Journal
+	locks *keyed.Locks[string]
+}
+
+// node is owner.Node, with ids that follow from the seed and journal entries that may fail.
+type node struct {
+	*owner.Node
+	p *process
+}
+
+// FreshID implements owner.World.
+func (n *node) FreshID() string {
+	d := n.p.dice("FreshID")
+	return fmt.Sprintf("%s-%x", n.p.name, d.next())
+}
+
+// Store implements owner.World.
+func (n *node) Store(k journal.Kept) error {
+	return n.p.effect(n.p.ctx, local, "Store", func() error {
+		err := n.Node.Store(k)
+		if err == nil {
+			n.p.w.oracle.keeps(n.p.m, k)
+		}
+		return err
+	})
+}
+
+func (m *machine) agents() {
+	p := m.begins("agent")
+	a := &agent{p: p, kept: journal.Journal{Files: m.disk}, locks: &keyed.Locks[string]{}}
+	a.loop = owner.NewLoop(p.ctx, ticking{p: p}, logr.Discard())
+	api := &caller{p: p}
+	a.owner = owner.New(owner.Config{
+		Node: m.name, Boot: m.bootID(), Locks: a.locks, Locate: owner.Locate, Rules: ownership.NodeRules(),
+		World: m.w.mistake.agent(&node{p: p, Node: &owner.Node{
+			Journal: a.kept, Disks: disks{p}, Peers: peers{p}, Live: driver.Disk().Live(api), Status: api,
+			Guard: door{p}, Holding: m.holding, MountTable: m.table, Mounter: mounter{p: p},
+			OutOfService: func(context.Context) (bool, error) { return m.tainted, nil },
+			Clock:        clock.RealClock{}, Warn: func(string, string) {},
+		}}),
+		Poke: a.loop.Poke, Background: a.loop.Background, Log: m.w.log(p),
+	})
+	a.calls = m.w.mistake.calls(a.owner)
+	m.w.locked(func() { m.agent = a })
+	c := newCaches(p)
+	c.of(kindOf(&v1alpha1.Volume{})).tells(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: a.seen, UpdateFunc: func(_, o any) { a.seen(o) }, DeleteFunc: a.seen,
+	})
+	go func() { _ = a.loop.Run(a.owner) }()
+}
+
+// seen has a volume tended that concerns this node.
+func (a *agent) seen(object any) {
+	v, ok := object.(*v1alpha1.Volume)
+	if !ok {
+		return
+	}
+	_, known, err := a.kept.Load(v.Name)
+	here := func(e v1alpha1.OwnedReplica) bool { return e.Node == a.p.m.name }
+	if r := v.Status.Ownership; known || err != nil || r != nil && (r.Primary.Node == a.p.m.name || slices.ContainsFunc(r.Replicas, here)) {
+		a.loop.Poke(v.Name, 0)
+	}
+}
+
+// peers asks nodes for their copies, each at the same time. They answer with the product's code.
+type peers struct{ p *process }
+
+const peersAnswer = 900 * time.Millisecond
+
+// Ask implements owner.Peers and oversight.Peers.
+func (x peers) Ask(ctx context.Context, volume string, nodes []string) (answers []ownership.Peer) {
+	ctx, cancel := context.WithTimeout(ctx, peersAnswer)
+	defer cancel()
+	asker := x.p.m.name
+	if x.p.kind == "controller" {
+		asker = cert.Controllers
+	}
+	came := make([]*ownership.Peer, len(nodes))
+	done := make(chan struct{}, len(nodes))
+	for i, n := range nodes {
+		d := x.p.dice("Ask " + n)
+		go func() {
+			defer func() { done <- struct{}{} }()
+			if waits(ctx, d.upTo(10*time.Millisecond)) != nil {
+				return
+			}
+			m := x.p.w.machine(n)
+			if m == nil || m.answering(x.p.m) == nil {
+				return
+			}
+			var a *agent
+			x.p.w.locked(func() { a = m.agent })
+			if a == nil || a.p.isDead() {
+				return
+			}
+			answer := make(chan *ownership.Peer, 1)
+			go func() {
+				if p, may, err := a.owner.Peer(ctx, volume, asker); err == nil && may {
+					answer <- &p
+					return
+				}
+				answer <- nil
+			}()
+			select {
+			case <-ctx.Done():
+			case p := <-answer:
+				if m.linked(x.p.m) {
+					came[i] = p
+				}
+			}
+		}()
+	}
+	for range nodes {
+		<-done
+	}
+	for _, p := range came {
+		if p != nil {
+			answers = append(answers, *p)
+		}
+	}
+	return answers
+}
+
+// annotates changes the Node of the machine.
+func (m *machine) annotates(change func(n *corev1.Node)) {
+	if err := edit(m.w.api, client.ObjectKey{Name: m.name}, change); err != nil {
+		m.w.fail("changing Node %s: %v", m.name, err)
+	}
+}
+
+// durable is what the journal has after a loss of power now.
+func (m *machine) durable(volume string) journal.Kept {
+	k, _, err := journal.Journal{Files: m.disk.Durable()}.Load(volume)
+	if err != nil {
+		return journal.Kept{}
+	}
+	return k
+}
+
+func (m *machine) opened(volume string) (lineage.Epoch, error) {
+	k, _, err := journal.Journal{Files: m.disk}.Load(volume)
+	return k.Opened, err
+}

@@ -1,0 +1,325 @@
+package shell
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/journal"
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
+
+// oracle judges with code of its own, by what is true in the world: it knows neither the rules nor the shells.
+type oracle struct {
+	w         *world
+	mu        sync.Mutex
+	violation string
+	counts    map[string]int
+	// owners are the epochs that a record once called Active, with their node.
+	owners map[string]string
+	// lost are the epochs of which a write did not reach the disk.
+	lost map[lineage.Epoch]bool
+	// acked are the writes that a pod was told of, by volume.
+	acked map[string][]string
+	// back are the volumes whose record came from a backup.
+	back map[string]bool
+	// closed is the newest epoch that a machine kept as given up, by machine and volume.
+	closed map[string]uint64
+}
+
+func newOracle(w *world) *oracle {
+	return &oracle{
+		w: w, counts: map[string]int{}, owners: map[string]string{}, lost: map[lineage.Epoch]bool{}, acked: map[string][]string{},
+		back: map[string]bool{}, closed: map[string]uint64{},
+	}
+}
+
+// fails notes the first violation. It is called with the oracle's lock.
+func (o *oracle) fails(format string, args ...any) {
+	if o.violation == "" {
+		o.violation = fmt.Sprintf(format, args...)
+		o.w.broke = time.Since(o.w.began)
+	}
+}
+
+func (o *oracle) restores(v *volume) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.back[v.name] = true
+}
+
+func (o *oracle) restored(v *volume) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.back[v.name]
+}
+
+// record judges a write of a record, before it is stored.
+func (o *oracle) record(who string, old, v *v1alpha1.Volume) {
+	was, is := old.Status.Ownership, v.Status.Ownership
+	if is == nil {
+		return
+	}
+	writes, e := o.writes(v.Name, is), epochOf(is)
+	o.w.tells("record of %s by %s: %s of %q in epoch %v, clean %v", v.Name[len(v.Name)-1:], who, is.Primary.Phase, is.Primary.Node, e, is.Clean)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if was == nil {
+		return
+	}
+	switch phase := is.Primary.Phase; {
+	case phase == v1alpha1.PrimaryActive:
+		if node, known := o.owners[e.ID]; known && node != is.Primary.Node {
+			o.fails("epoch %v is %s's and %s's", e, node, is.Primary.Node)
+		}
+		o.owners[e.ID] = is.Primary.Node
+	case phase == v1alpha1.PrimaryPreparing && is.Epoch != was.Epoch:
+		o.counts["takeovers"]++
+	case phase == was.Primary.Phase:
+	case phase == v1alpha1.PrimaryFenced:
+		o.counts["fences"]++
+		if writes {
+			o.fails("%s calls %s fenced in epoch %v of %s, and it can write", who, is.Primary.Node, e, v.Name)
+		}
+	case phase == v1alpha1.PrimaryReleased:
+		o.counts["releases"]++
+		if writes {
+			o.fails("%s releases %s, and a pod on %s can write in epoch %v", who, v.Name, is.Primary.Node, e)
+		}
+		if is.Clean && !was.Clean && o.lost[e] {
+			o.fails("%s releases epoch %v of %s as clean, and a write of it did not reach the disk", who, e, v.Name)
+		}
+	}
+}
+
+func epochOf(r *v1alpha1.Ownership) lineage.Epoch {
+	return lineage.Epoch{Number: uint64(r.Epoch.Number), ID: r.Epoch.ID}
+}
+
+// writes says whether a pod on the record's primary can write in the record's epoch now.
+func (o *oracle) writes(volume string, r *v1alpha1.Ownership) (can bool) {
+	m := o.w.machine(r.Primary.Node)
+	if m == nil {
+		return false
+	}
+	o.w.locked(func() {
+		k := m.kernels[volume]
+		if !m.up || k == nil {
+			return
+		}
+		view, err := k.node.Look(o.w.ctx, k.v.disk)
+		if err != nil || view.Link != ownership.Attached || view.Holder != 0 && !view.Holding {
+			return
+		}
+		for _, c := range k.containers {
+			can = can || !c.killed && c.epoch == epochOf(r)
+		}
+	})
+	return can
+}
+
+// mounts judges a mount at the moment when it happens. It is called with the world's lock.
+func (o *oracle) mounts(k *kernel, e lineage.Epoch) {
+	kept := k.m.durable(k.v.name)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.counts["mounts"]++
+	if o.w.plan.verbose {
+		o.w.story = append(o.w.story, fmt.Sprintf("%7.3f  %s mounts %s in epoch %v", time.Since(o.w.began).Seconds(), k.m.name, k.v.short, e))
+	}
+	known := false
+	for _, open := range k.m.kept.Open {
+		known = known || open.Volume == k.v.name && open.Epoch == e
+	}
+	switch {
+	case kept.Opened != e || kept.Promise.Epoch != e:
+		o.fails("%s mounts %s in epoch %v, and keeps durably that it opened %v and promised %v", k.m.name, k.v.short, e, kept.Opened, kept.Promise.Epoch)
+	case e.Number <= kept.Closed.Number:
+		o.fails("%s mounts %s in epoch %v, and has given up %v", k.m.name, k.v.short, e, kept.Closed)
+	case !known:
+		o.fails("%s mounts %s in epoch %v, and its guard does not know of it", k.m.name, k.v.short, e)
+	case o.owners[e.ID] != k.m.name:
+		o.fails("%s mounts %s in epoch %v, and no record ever called that Active for it", k.m.name, k.v.short, e)
+	case kept.Taken.Epoch != e || kept.Taken.Boot != k.m.bootID():
+		o.fails("%s mounts %s in epoch %v, and keeps that pods may have %+v", k.m.name, k.v.short, e, kept.Taken)
+	}
+}
+
+// keeps judges what a machine keeps: an epoch that it gave up stays given up.
+func (o *oracle) keeps(m *machine, k journal.Kept) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := m.name + k.Volume
+	if k.Closed.Number < o.closed[key] {
+		o.fails("%s keeps that it gave up epoch %v of %s, and it had given up epoch %d", m.name, k.Closed, k.Volume, o.closed[key])
+	}
+	o.closed[key] = k.Closed.Number
+}
+
+// reserves judges a reservation that was taken. Bits 32 to 61 of a key are the number of its epoch, and bit 62
+// says that it is a fence.
+func (o *oracle) reserves(p *process, from, key ownership.RawKey) {
+	number := func(k ownership.RawKey) uint64 { return uint64(k) >> 32 & (1<<30 - 1) }
+	fence := func(k ownership.RawKey) bool { return k>>62&1 == 1 }
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if from != 0 && number(from) != number(key) {
+		o.counts["pre-emptions"]++
+	}
+	if number(from) > number(key) || number(from) == number(key) && fence(from) && !fence(key) {
+		o.fails("%s takes the reservation for epoch %d from one that shut it out, of epoch %d", p.name, number(key), number(from))
+	}
+}
+
+// detaches judges a detach.
+func (o *oracle) detaches(k *kernel) {
+	if err := k.held(); err != nil {
+		o.w.fail("the disk is detached from %s: %v", k.m.name, err)
+	}
+}
+
+// gave judges an unstaging that was answered with success.
+func (o *oracle) gave(k *kernel) {
+	if err := k.held(); err != nil {
+		o.w.fail("%s has unstaged: %v", k.m.name, err)
+	}
+	if o.restored(k.v) {
+		return
+	}
+	r := one[v1alpha1.Volume](o.w.api, client.ObjectKey{Name: k.v.name}).Status.Ownership
+	if r != nil && r.Primary.Node == k.m.name && (r.Primary.Phase == v1alpha1.PrimaryActive || r.Primary.Phase == v1alpha1.PrimaryPreparing) {
+		o.w.fail("%s has unstaged %s, and the record says that it owns it", k.m.name, k.v.short)
+	}
+}
+
+// vouches judges the word of an agent that every epoch is closed.
+func (o *oracle) vouches(m *machine) {
+	for _, v := range o.w.volumes {
+		if k := m.durable(v.name); !k.Opened.IsZero() && !k.GaveUp(k.Opened) {
+			o.w.fail("%s says that every epoch is closed, and it keeps epoch %v of %s as open", m.name, k.Opened, v.short)
+		}
+	}
+}
+
+// wrote notes what became of a write. It is called with the world's lock.
+func (o *oracle) wrote(k *kernel, e lineage.Epoch, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.counts["writes"]++
+	if err == nil {
+		return
+	}
+	o.counts["refused writes"]++
+	o.lost[e] = true
+}
+
+func (o *oracle) acknowledged(v *volume, data []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.acked[v.name] = append(o.acked[v.name], data...)
+}
+
+// began notes that a pod got its volume.
+func (o *oracle) began(types.UID) { o.w.count("pods begun") }
+
+// ends judges the end of a pod that is not asked for by its workload.
+func (o *oracle) ends(p *process, pod *corev1.Pod) {
+	now := one[corev1.Pod](o.w.api, client.ObjectKeyFromObject(pod))
+	if now == nil || p.kind != "controller" {
+		return
+	}
+	o.w.count("pods ended by oversight")
+	m := o.w.machine(now.Spec.NodeName)
+	r := one[v1alpha1.Volume](o.w.api, client.ObjectKey{Name: volumeOf(now)}).Status.Ownership
+	if m == nil || r == nil || r.Primary.Node != m.name || r.Primary.Phase != v1alpha1.PrimaryActive {
+		return
+	}
+	alive := false
+	o.w.locked(func() {
+		if k := m.kernels[volumeOf(now)]; k != nil && m.up && k.containers[now.UID] != nil {
+			c := k.containers[now.UID]
+			alive = !c.killed && c.epoch == epochOf(r)
+		}
+	})
+	if alive {
+		o.w.fail("%s ends pod %s, which writes in the present epoch %v", p.name, now.Name, epochOf(r))
+	}
+}
+
+// logs judges what the disks executed: once a later epoch has written, no earlier one does, and what a pod was
+// told of is there.
+func (o *oracle) logs() {
+	for _, v := range o.w.volumes {
+		log, err := v.target.Log()
+		if err != nil {
+			o.w.fail("the log of %s: %v", v.short, err)
+		}
+		o.mu.Lock()
+		seen, there := map[lineage.Epoch]string{}, map[string]bool{}
+		var last lineage.Epoch
+		for i, w := range log {
+			node, known := seen[w.Epoch]
+			switch {
+			case known && node != w.Node:
+				o.fails("%s, write %d: epoch %v is written by %s and %s", v.short, i, w.Epoch, node, w.Node)
+			case known && w.Epoch != last:
+				o.fails("%s, write %d: epoch %v writes again after epoch %v", v.short, i, w.Epoch, last)
+			case !known && w.Epoch.Number <= last.Number:
+				o.fails("%s, write %d: epoch %v follows epoch %v", v.short, i, w.Epoch, last)
+			}
+			seen[w.Epoch], last = w.Node, w.Epoch
+			there[w.Data] = true
+		}
+		if i := slices.IndexFunc(o.acked[v.name], func(data string) bool { return !there[data] }); i >= 0 {
+			o.fails("%s: a pod was told that %q is written, and the disk does not have it", v.short, o.acked[v.name][i])
+		}
+		o.mu.Unlock()
+	}
+}
+
+// restless says why the cluster is not at rest; empty if it is.
+func (o *oracle) restless() string {
+	for _, v := range o.w.volumes {
+		r := one[v1alpha1.Volume](o.w.api, client.ObjectKey{Name: v.name}).Status.Ownership
+		if r == nil {
+			return v.short + " has no record"
+		}
+		pods := o.w.pods(v)
+		if len(pods) != 1 {
+			return fmt.Sprintf("%s has %d pods", v.short, len(pods))
+		}
+		p := pods[0]
+		m := o.w.machine(p.Spec.NodeName)
+		says := fmt.Sprintf("the record says %s of %q in epoch %v", r.Primary.Phase, r.Primary.Node, epochOf(r))
+		if m == nil {
+			return fmt.Sprintf("%s: pod %s has no node; %s", v.short, p.Name, says)
+		}
+		var c *container
+		said := ""
+		o.w.locked(func() {
+			if k := m.kernels[v.name]; k != nil && k.containers[p.UID] != nil {
+				x := *k.containers[p.UID]
+				c = &x
+			}
+			said = o.w.said[m.name+" "+v.short]
+		})
+		switch {
+		case c == nil && p.Status.Phase == corev1.PodRunning:
+			return fmt.Sprintf("%s: pod %s on %s keeps a dead mount; %s", v.short, p.Name, m.name, says)
+		case c == nil:
+			return fmt.Sprintf("%s: pod %s on %s has no volume (%s); %s", v.short, p.Name, m.name, said, says)
+		case time.Since(c.wrote) > 6*time.Second:
+			return fmt.Sprintf("%s: pod %s on %s cannot write in epoch %v; %s", v.short, p.Name, m.name, c.epoch, says)
+		case r.Primary.Node != m.name || r.Primary.Phase != v1alpha1.PrimaryActive:
+			return fmt.Sprintf("%s: pod %s on %s writes in epoch %v, and %s", v.short, p.Name, m.name, c.epoch, says)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,125 @@
+package shell
+
+import (
+	"flag"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	schedules = flag.Uint64("schedules", usual, "how many schedules are played")
+	from      = flag.Uint64("from", 0, "the first schedule that is played")
+	story     = flag.Bool("story", false, "tell what happens")
+)
+
+const (
+	beat = 500 * time.Millisecond
+	// settling is how long the cluster may take to come to rest when all faults have ended.
+	settling = 4 * time.Minute
+	// resting is for how long it must be at rest.
+	resting = 8 * time.Second
+)
+
+// play plays a plan, and lets all faults end.
+func play(t *testing.T, seed uint64, p plan, x mistake) (w *world) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w = newWorld(t, seed, p, x)
+		defer w.ends()
+		for _, e := range p.events {
+			time.AfterFunc(e.at, func() { w.happens(e) })
+		}
+		for end := p.ends(); time.Since(w.began) < end && w.broken() == ""; {
+			w.steps()
+		}
+		w.oracle.logs()
+		if w.broken() == "" {
+			w.settles()
+			w.oracle.logs()
+		}
+		w.lived = time.Since(w.began)
+	})
+	return w
+}
+
+// steps lets a moment pass.
+func (w *world) steps() {
+	_ = waits(w.ctx, beat)
+	w.kubernetes()
+	w.replaced()
+}
+
+// settles ends all faults. Each volume must then come to be written, by a pod that keeps it.
+func (w *world) settles() {
+	w.locked(func() { w.calm, w.slow = true, 0 })
+	w.tells("ALL FAULTS END")
+	w.api.down.Store(false)
+	for _, m := range w.machines {
+		w.locked(func() { m.apiAway, m.peersAway = false, false })
+		m.sanBack()
+		m.wakes()
+		w.boots(m)
+		m.restarts()
+	}
+	ends := time.Now().Add(settling)
+	var since time.Time
+	why := ""
+	for time.Now().Before(ends) && w.broken() == "" {
+		w.steps()
+		if why = w.oracle.restless(); why != "" {
+			since = time.Time{}
+			continue
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if time.Since(since) >= resting {
+			return
+		}
+	}
+	w.fail("rest: %s", why)
+}
+
+func TestTheProductKeepsItsPromises(t *testing.T) {
+	counts := map[string]int{}
+	began, lived := processor(), time.Duration(0)
+	for seed := *from; seed < *from+*schedules; seed++ {
+		p := planOf(seed)
+		p.verbose = *story
+		w := play(t, seed, p, none)
+		if *story {
+			t.Log(strings.Join(w.story, "\n"))
+		}
+		if v := w.broken(); v != "" {
+			t.Errorf("schedule %d: after %v: %s\n%s", seed, w.broke, v, p.String())
+		}
+		for what, n := range w.oracle.counts {
+			counts[what] += n
+		}
+		lived += w.lived
+	}
+	spent := processor() - began
+	t.Logf("%d schedules, %v of a cluster, %.0f hours in a minute of a processor: %v", *schedules, lived.Round(time.Second),
+		lived.Hours()/spent.Minutes(), counts)
+	for what, least := range map[string]uint64{ // in a hundred schedules
+		"takeovers": 100, "pre-emptions": 15, "refused writes": 50, "re-logins": 20, "target restarts": 5,
+		"controllers killed": 8, "API restores": 2, "fences": 5, "machines off": 10, "resets by watchdogs": 5, "writers stopped by guards": 2,
+	} {
+		if n := counts[what]; uint64(n) < least**schedules/100 {
+			t.Errorf("too little happens: %d %s", n, what)
+		}
+	}
+}
+
+// processor is the time that this process has used of a processor.
+func processor() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
