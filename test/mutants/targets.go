@@ -62,6 +62,6 @@ var targets = []target{
 	{dir: "internal/record"},
 	{dir: "internal/provision/iscsi", open: true},
 	{dir: "internal/provision/shared"},
-	{dir: "internal/provision/replica", open: true},
+	{dir: "internal/provision/replica", with: []string{"internal/provision/zfs"}, open: true},
 	{dir: "internal/peer", open: true},
 }

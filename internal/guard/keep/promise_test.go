@@ -138,6 +138,9 @@ func TestAGuardKeepsItsPromiseForAnHourWithoutAnAgent(t *testing.T) {
 		if !w.writers["v"] || w.resets > 0 {
 			t.Error("the pod was disturbed")
 		}
+		if said := w.guard.Status().Message; said == "" {
+			t.Error("the guard does not say what it does")
+		}
 		if renewed := w.renewals - before; renewed < 880 || renewed > 905 {
 			t.Errorf("renewed %d times in an hour with an epoch open, every four seconds are 900", renewed)
 		}
@@ -183,8 +186,11 @@ func TestWritersStopWhenTheAPIIsAwayAndNothingIsRenewedBeforeTheAgentsWord(t *te
 		if w.renewals != before {
 			t.Error("the node looks alive, although its epoch was not closed")
 		}
-		if err := w.guard.Closed("/agent"); err == nil {
-			t.Error("the guard takes the agent's word while an epoch is open")
+		if err := w.guard.Closed("/agent"); err == nil || err.Error() != "epochs are open of v: close them first" {
+			t.Errorf("the guard takes the agent's word while an epoch is open: %v", err)
+		}
+		if agent := w.guard.Agent(); agent != "/agent" {
+			t.Errorf("the agent is %q", agent)
 		}
 		if err := w.open(e); err == nil {
 			t.Error("an epoch that was stopped is continued")

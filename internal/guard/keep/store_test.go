@@ -157,7 +157,9 @@ func TestNoEpochBeginsWithoutTheWatchdogThatALostRenewalMayHavePromised(t *testi
 		if err := w.guard.Closed("/agent"); err != nil {
 			t.Fatal(err)
 		}
-		w.watch(10 * time.Second)
+		for w.watch(10 * time.Second); w.now()-w.heard > tick; {
+			w.watch(sampled)
+		}
 		w.set(func() { w.covered, w.deaf = true, true })
 		if err := w.open(e); err != nil || w.said {
 			t.Fatalf("the lease says that there is a watchdog: %v, and the epoch: %v", w.said, err)
@@ -171,10 +173,11 @@ func TestNoEpochBeginsWithoutTheWatchdogThatALostRenewalMayHavePromised(t *testi
 		w.watch(tick)
 		w.set(func() { w.covered, w.deaf, w.away = false, false, true })
 		for range 2 { // before and after a renewal that does not arrive
-			if _, err := w.guard.Open(epoch("v", 2), "/agent"); err == nil || w.armed {
-				t.Errorf("an epoch begins that the lease says is covered (%v)", w.said)
+			_, err := w.guard.Open(epoch("v", 2), "/agent")
+			if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.Reason != WatchdogPromised || !w.said {
+				t.Errorf("an epoch begins, and the lease says that it is covered (%v): %v", w.said, err)
 			}
-			w.watch(guard.RenewOpen + tick)
+			w.watch(guard.RenewIdle + tick)
 		}
 	})
 }
@@ -203,5 +206,99 @@ func TestAStoreThatCannotBeUsedSaysSo(t *testing.T) {
 	below := File(filepath.Join(dir, "file", "state"))
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), nil, 0o600), below.Save(State{})); err == nil || !strings.Contains(err.Error(), "mkdir") {
 		t.Errorf("keeping a state below a file: %v", err)
+	}
+}
+
+// gate is what holds volumes, or nothing, and remembers which may be written again.
+type gate struct {
+	*world
+	held, stuck error
+	allowed     []guard.Holding
+	// meanwhile is called while the guard looks for what holds the volume.
+	meanwhile func()
+}
+
+func (g *gate) Free(guard.Holding) error {
+	if g.meanwhile != nil {
+		g.meanwhile()
+	}
+	return g.held
+}
+
+func (g *gate) Allow(h guard.Holding) error {
+	g.allowed = append(g.allowed, h)
+	return g.stuck
+}
+
+func TestAVolumeMayBeWrittenAgainOnceNothingHoldsItAndItsEpochEndsThen(t *testing.T) {
+	broken := errors.New("the device is read-only for good")
+	for name, tc := range map[string]struct {
+		held, stuck error
+		allowed     int
+		ends        bool
+	}{
+		"something holds it":              {held: errors.New("a process has it open")},
+		"the kernel keeps it read-only":   {stuck: broken, allowed: 1},
+		"nothing holds it, and it is let": {allowed: 1, ends: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, open, other := newWorld(t, 1), epoch("v", 1), epoch("w", 1)
+			w.kept = State{Boot: "boot", Renewed: w.now(), Open: []guard.Epoch{open, other}}
+			writers := &gate{world: w, held: tc.held, stuck: tc.stuck}
+			c := w.config()
+			c.Writers = writers
+			k, err := New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := k.Close(epoch("v", 9)); err == nil || len(writers.allowed) > 0 {
+				t.Errorf("the word about another epoch ends it: %v", err)
+			}
+			writers.meanwhile = func() {
+				writers.meanwhile = nil
+				if err := k.Close(open); err == nil {
+					t.Error("two calls are about one volume at a time")
+				}
+			}
+			err = k.Close(open)
+			left := []guard.Epoch{open, other}
+			if tc.ends {
+				left = left[1:]
+			}
+			if (err == nil) != tc.ends || !slices.Equal(k.Status().Open, left) || tc.stuck != nil && !errors.Is(err, broken) {
+				t.Errorf("closed: %v; open is %v", err, k.Status().Open)
+			}
+			if len(writers.allowed) != tc.allowed {
+				t.Errorf("it may be written again: %v", writers.allowed)
+			}
+			writers.held, writers.stuck = nil, nil
+			if err := k.Close(open); err != nil {
+				t.Errorf("the next try: %v", err)
+			}
+			if err := k.Close(epoch("unknown", 1)); err != nil || len(writers.allowed) > tc.allowed+1 {
+				t.Errorf("a volume that the guard does not know: %v, %v", err, writers.allowed)
+			}
+		})
+	}
+}
+
+func TestAnEpochThatBeginsLeavesTheOthersOpen(t *testing.T) {
+	w := newWorld(t, 1)
+	all := []guard.Epoch{epoch("a", 1), epoch("b", 1), epoch("c", 1)}
+	w.kept = State{Boot: "boot", Renewed: w.now(), Cleared: time.Second, Open: []guard.Epoch{all[0], all[2]}, Agent: "/before"}
+	k, err := New(w.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the agent may ask again
+		if _, err := k.Open(all[1], "/agent"); err != nil {
+			t.Fatal(err)
+		}
+		if open := k.Status().Open; !slices.Equal(open, all) || !slices.Equal(w.kept.Open, all) || k.Agent() != "/agent" {
+			t.Errorf("open is %v, kept %v, for %s", open, w.kept.Open, k.Agent())
+		}
+	}
+	if err := k.Closed("/agent"); err != nil || w.kept.Cleared != time.Second {
+		t.Errorf("a word that the guard does not wait for: %v, and it counts from %v", err, w.kept.Cleared)
 	}
 }

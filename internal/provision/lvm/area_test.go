@@ -104,6 +104,22 @@ func TestOwnChangesAreReckonedWithUntilLVMTellsOfTheMetadata(t *testing.T) {
 	})
 }
 
+func TestAGroupIsNotReportedAsFullByReckoningAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		p, _ := start(t, c)
+		setArea(host, 1020*kib, 34*kib)
+		poolOf(t, p, vg)
+		for _, id := range []string{"pvc-1", "pvc-2", "pvc-3"} {
+			create(t, p, request(id, 1))
+		}
+		if problem := poolOf(t, p, vg).Problem; problem != "" { // LVM says that there is room
+			t.Errorf("the problem is %q", problem)
+		}
+	})
+}
+
 func TestARecordThatCannotBeWrittenDoesNotEndTheWiping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host, c := wiping()

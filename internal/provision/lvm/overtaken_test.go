@@ -103,6 +103,9 @@ func TestAnOwnChangeIsNotForgottenForAnOlderAnswer(t *testing.T) {
 			host.Disturb(func(h *lvmtest.Host) { h.Unreadable = unreadable })
 			v := create(t, p, request("pvc-1", 2))
 			arrive()
+			if here, _ := p.Knows("pvc-1"); !here { // which asks LVM for nothing
+				t.Error("it is forgotten until LVM is asked anew")
+			}
 			if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got != v {
 				t.Errorf("made %+v, and then it is %+v, %v", v, got, err)
 			}
