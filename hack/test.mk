@@ -173,6 +173,26 @@ test-e2e-failover: lab-tools images ## A shared disk on iSCSI whose node loses i
 	go run ./test/demo install guard.enabled=true disk.enabled=true
 	go test -tags e2e,thorough -count=1 -timeout 40m -v -run 'OutlivesTheNode' ./test/e2e
 
+# The writers that play against the faults, in an image of their own.
+.PHONY: image-writer
+image-writer: bin/lab
+	mkdir -p bin/images
+	go build $(GOFLAGS_BUILD) -o bin/writer ./test/writes/writer
+	bin/lab image write bin/images/writer.tar --ref localhost/berth/writer:lab --entrypoint /writer --file /writer=bin/writer
+
+# How many faults meet the node that writes, and from where their dice are thrown.
+ROUNDS ?= 20
+SEED ?= 1
+
+# Rounds are added to those that docs/benchmarks/failover.jsonl has. A round that fails is a line, too.
+.PHONY: bench-failover
+bench-failover: lab-tools images image-writer ## Rounds of failover on iSCSI, each with another fault, and every write judged on the target's file (ROUNDS=20 SEED=1); writes docs/benchmarks
+	go run ./test/demo install guard.enabled=true disk.enabled=true
+	bin/lab load bin/images/writer.tar
+	go test -tags e2e,thorough -count=1 -timeout 10h -v -run 'RoundsOfFailover' ./test/e2e \
+	  -rounds $(ROUNDS) -seed $(SEED) -results $(CURDIR)/docs/benchmarks/failover.jsonl; \
+	  played=$$?; go run ./test/bench/failover && exit $$played
+
 .PHONY: test-e2e-separate
 test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own
 	go run ./test/demo install agent.poold=separate

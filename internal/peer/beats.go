@@ -17,6 +17,8 @@ const (
 	broken = 3 * Beat
 	// witnesses is how many nodes are asked at most about one that sends no beats.
 	witnesses = 8
+	// recent is how old the answers to probes may be: they are sent each second, and may take probeWithin.
+	recent = probeWithin + broken
 )
 
 // Beats are the streams of one controller from the storage nodes.
@@ -29,6 +31,14 @@ type Beats struct {
 	mu     sync.Mutex
 	heard  map[string]time.Time
 	follow map[string]context.CancelFunc
+	// said has what other nodes last said about a node that sends no beats.
+	said map[string]said
+}
+
+// said are answers to probes that were sent at a time.
+type said struct {
+	at    time.Time
+	votes []ownership.Witness
 }
 
 // Follow holds one stream open from each of these nodes, and from no other, until ctx ends or it is called
@@ -37,13 +47,14 @@ func (b *Beats) Follow(ctx context.Context, nodes []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.follow == nil {
-		b.heard, b.follow = map[string]time.Time{}, map[string]context.CancelFunc{}
+		b.heard, b.follow, b.said = map[string]time.Time{}, map[string]context.CancelFunc{}, map[string]said{}
 	}
 	for node, stop := range b.follow {
 		if !slices.Contains(nodes, node) {
 			stop()
 			delete(b.follow, node)
 			delete(b.heard, node)
+			delete(b.said, node)
 		}
 	}
 	for _, node := range nodes {
@@ -51,6 +62,7 @@ func (b *Beats) Follow(ctx context.Context, nodes []string) {
 			own, stop := context.WithCancel(ctx)
 			b.follow[node] = stop
 			go b.hear(own, node)
+			go b.doubt(own, node)
 		}
 	}
 }
@@ -112,19 +124,58 @@ func (b *Beats) Alive(node string) bool {
 	return ok && b.Clock.Since(at) < broken
 }
 
+// doubt asks others about a node each second while its beats do not come.
+func (b *Beats) doubt(ctx context.Context, node string) {
+	ticker := b.Clock.NewTicker(Beat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		if b.Alive(node) {
+			continue
+		}
+		at := b.Clock.Now()
+		votes := b.probe(ctx, node)
+		b.mu.Lock()
+		if ctx.Err() == nil {
+			b.said[node] = said{at, votes}
+		}
+		b.mu.Unlock()
+	}
+}
+
+// probe asks up to eight nodes whose beats come whether they reach another.
+func (b *Beats) probe(ctx context.Context, suspect string) []ownership.Witness {
+	return each(ctx, b.Client, probeWithin, b.others(suspect), func(ctx context.Context, node string) (ownership.Witness, error) {
+		var a probe
+		err := b.Client.get(ctx, node, pathProbe, url.Values{"node": {suspect}}, &a)
+		return ownership.Witness{Name: node, Alive: a.Alive}, err
+	})
+}
+
 // Witnesses returns who can and who cannot reach a node: this controller by its own stream and, only if
-// that is broken, up to eight nodes whose beats come. A witness that does not answer is not listed.
+// that is broken, up to eight nodes whose beats come. A witness that does not answer is not listed. About a
+// node that is followed, what others said last is known, and nothing waits for an answer: a failover asks
+// several times.
 func (b *Beats) Witnesses(ctx context.Context, suspect string) []ownership.Witness {
 	own := ownership.Witness{Name: b.Name, Alive: b.Alive(suspect)}
 	if own.Alive {
 		return []ownership.Witness{own}
 	}
-	through := b.others(suspect)
-	return append([]ownership.Witness{own}, each(ctx, b.Client, probeWithin, through, func(ctx context.Context, node string) (ownership.Witness, error) {
-		var a probe
-		err := b.Client.get(ctx, node, pathProbe, url.Values{"node": {suspect}}, &a)
-		return ownership.Witness{Name: node, Alive: a.Alive}, err
-	})...)
+	b.mu.Lock()
+	_, followed := b.follow[suspect]
+	last := b.said[suspect]
+	b.mu.Unlock()
+	switch {
+	case !followed:
+		last.votes = b.probe(ctx, suspect)
+	case b.Clock.Since(last.at) > recent:
+		last.votes = nil
+	}
+	return append([]ownership.Witness{own}, last.votes...)
 }
 
 // others are nodes whose beats come: those that follow the suspect by name, so that not all suspects are

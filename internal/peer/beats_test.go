@@ -46,7 +46,8 @@ func TestWitnessesAreAskedOnlyWhenTheControllersOwnStreamBroke(t *testing.T) {
 		n.at["alpha"].Close() // and the stream that is there
 		n.mu.Unlock()
 		stops["alpha"]()
-		n.serve(ctx, "alpha", "alpha", nil)
+		own, stop := context.WithCancel(ctx)
+		n.serve(own, "alpha", "alpha", nil)
 		time.Sleep(2 * broken) //nolint:forbidigo // virtual time
 		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 3 || got["controller-0"] || !got["beta"] || !got["gamma"] {
 			t.Errorf("cut off from alpha alone: %v", got)
@@ -55,10 +56,15 @@ func TestWitnessesAreAskedOnlyWhenTheControllersOwnStreamBroke(t *testing.T) {
 		n.cut[[2]string{"beta", "alpha"}], n.cut[[2]string{"gamma", "alpha"}] = true, true
 		n.at["alpha"].Close()
 		n.mu.Unlock()
+		stop() // and the connections of beta and gamma
 		n.serve(ctx, "alpha", "alpha", nil)
-		time.Sleep(idleFor) //nolint:forbidigo // virtual time, for the connections of beta and gamma to end
+		time.Sleep(2 * broken) //nolint:forbidigo // virtual time
+		asked := time.Now()
 		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 3 || got["controller-0"] || got["beta"] || got["gamma"] {
 			t.Errorf("no node reaches alpha: %v", got)
+		}
+		if waited := time.Since(asked); waited > 0 {
+			t.Errorf("it took %s to say what others had said", waited)
 		}
 		b.Follow(ctx, []string{"gamma"})
 		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 2 {

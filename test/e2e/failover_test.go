@@ -127,7 +127,7 @@ func (b *bench) awaitVolume(v *v1alpha1.Volume, what string, cond func(*v1alpha1
 // writer makes a StatefulSet of one pod, which writes into the claim data-NAME-0.
 func (b *bench) writer(name string, claim *corev1.PersistentVolumeClaim) {
 	b.Helper()
-	set := b.statefulSet(name, claim, func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"sh", "-c", writes} })
+	set := b.statefulSet(name, claim, func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"sh", "-c", counting} })
 	b.Cleanup(func() { b.remove(set) })
 }
 
@@ -155,13 +155,18 @@ func (b *bench) attached(node string, disk *v1alpha1.SharedDisk) bool {
 }
 
 // sharedDisk makes a Volume of a disk, as an administrator does, and a claim for it.
-func (b *bench) sharedDisk(claim string, disk v1alpha1.SharedDisk) (*v1alpha1.Volume, *corev1.PersistentVolumeClaim) {
+func (b *bench) sharedDisk(claim string, disk v1alpha1.SharedDisk, opts ...cluster.ClaimOption) (*v1alpha1.Volume, *corev1.PersistentVolumeClaim) {
 	b.Helper()
 	const size = "256Mi"
+	c := cluster.Claim(b.namespace, claim, "", size, opts...)
+	mode, fs := v1alpha1.Filesystem, v1alpha1.Ext4
+	if isRaw(c) {
+		mode, fs = v1alpha1.Block, ""
+	}
 	v := &v1alpha1.Volume{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeName(b.namespace + "-" + claim)},
 		Spec: v1alpha1.VolumeSpec{
-			Driver: v1alpha1.DiskDriverName, Capacity: resource.MustParse(size), VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4,
+			Driver: v1alpha1.DiskDriverName, Capacity: resource.MustParse(size), VolumeMode: mode, FSType: fs,
 			PoolClass: "none", Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementVolume,
 			Replication: v1alpha1.Replication{
 				Factor: shares, Kind: v1alpha1.ReplicationAttachments, Failover: &v1alpha1.Failover{Automatic: true},
@@ -169,16 +174,15 @@ func (b *bench) sharedDisk(claim string, disk v1alpha1.SharedDisk) (*v1alpha1.Vo
 			},
 		},
 	}
-	c := cluster.Claim(b.namespace, claim, "", size)
 	c.Spec.VolumeName = v.Name
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: v.Name},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}, AccessModes: c.Spec.AccessModes,
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}, AccessModes: c.Spec.AccessModes, VolumeMode: c.Spec.VolumeMode,
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			ClaimRef:                      &corev1.ObjectReference{Namespace: b.namespace, Name: claim},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver: v1alpha1.DiskDriverName, VolumeHandle: v.Name, FSType: string(v1alpha1.Ext4),
+				Driver: v1alpha1.DiskDriverName, VolumeHandle: v.Name, FSType: string(fs),
 			}},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 				MatchExpressions: []corev1.NodeSelectorRequirement{{
@@ -211,8 +215,8 @@ func standbysAreReady(v *v1alpha1.Volume) bool {
 	return ready == shares
 }
 
-// writes appends a number each time to a file, has it reach the disk, and only then says so.
-const writes = `n=$(tail -n 1 /data/log 2>/dev/null); n=${n:-0}
+// counting appends a number each time to a file, has it reach the disk, and only then says so.
+const counting = `n=$(tail -n 1 /data/log 2>/dev/null); n=${n:-0}
 trap 'exit 0' TERM
 while :; do
   n=$((n+1))

@@ -119,7 +119,11 @@ func (b *bench) statefulSet(name string, claim *corev1.PersistentVolumeClaim, op
 	template := claim.DeepCopy()
 	template.ObjectMeta = metav1.ObjectMeta{Name: "data"}
 	pod := cluster.Pod(b.namespace, name, nil, opts...)
-	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: template.Name, MountPath: cluster.MountPath}}
+	if isRaw(claim) {
+		pod.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: template.Name, DevicePath: cluster.DevicePath}}
+	} else {
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: template.Name, MountPath: cluster.MountPath}}
+	}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name},
 		Spec: appsv1.StatefulSetSpec{
@@ -130,4 +134,8 @@ func (b *bench) statefulSet(name string, claim *corev1.PersistentVolumeClaim, op
 	}
 	b.create(set)
 	return set
+}
+
+func isRaw(c *corev1.PersistentVolumeClaim) bool {
+	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }

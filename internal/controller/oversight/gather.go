@@ -251,7 +251,7 @@ func (r *Reconciler) survey(ctx context.Context, q *question, s suspect) error {
 	}
 	seen := r.Contact.look(s, said)
 	f.Now, f.Watching = r.Clock.Now(), seen.watching
-	f.Witnesses = append(seen.votes, said[s.node]...)
+	f.Witnesses = seen.votes
 	if seen.leases != nil {
 		if proof, proved := ownership.ContractProves(seen.leases); proved {
 			f.Proofs = append(f.Proofs, proof)

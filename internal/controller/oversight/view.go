@@ -11,10 +11,13 @@ import (
 )
 
 const (
-	// guardSilent is how long a guard's Lease may go without a renewal: one comes every 10 s, or every 5 s
+	// guardSilent is how long a guard's Lease may go without a renewal: one comes every 8 s, or every 4 s
 	// while an epoch is open. agentSilent is the same for an agent, whose renewals come every 10 s.
 	guardSilent = 15 * time.Second
 	agentSilent = 25 * time.Second
+	// guardLate is after how long a guard's Lease is no word about now: while an epoch is open, a renewal is
+	// overdue. From then until guardSilent it is neither a vote for the node nor one against it.
+	guardLate = 5 * time.Second
 	// kubeletSilent is how long a kubelet's Lease must not have changed before the machine counts as one
 	// that does not run. It is renewed every 10 s.
 	kubeletSilent = 15 * time.Second
@@ -42,7 +45,7 @@ type view struct {
 	watching time.Duration
 	// lost has the nodes that are suspected, and for how long.
 	lost map[string]time.Duration
-	// votes are those of the suspect's own leases.
+	// votes are those on whether the suspect is shut out.
 	votes []ownership.Witness
 	// leases are those about the suspect, nil without a contact.
 	leases *ownership.Leases
@@ -66,19 +69,37 @@ func (c *Contact) look(s suspect, said map[string][]ownership.Witness) view {
 	}
 	if s.node != "" {
 		kubelet := c.seen.kubeletAlive(s, now)
-		v.votes = c.seen.witnesses(s.node, now)
-		if s.kubeletRead {
-			v.votes = append(v.votes, ownership.Witness{Name: "lease of the kubelet", Alive: kubelet})
-		}
+		v.votes = c.seen.judged(s, said[s.node], kubelet, now)
 		v.leases = c.seen.sight.Of(s.node, s.lease, storage, kubelet, now)
 	}
 	return v
 }
 
+// judged are the votes on whether the suspect is shut out. A guard that has renewed its Lease a moment ago
+// is the only witness: its node runs and reaches the API server, whatever has become of its agent, by which
+// all others know it. So an agent that is replaced costs no failover.
+func (s *seen) judged(of suspect, others []ownership.Witness, kubelet bool, now time.Time) []ownership.Witness {
+	if s.renews(of.node, now) {
+		return []ownership.Witness{{Name: guardsLease, Alive: true}}
+	}
+	votes := append(s.witnesses(of.node, now), others...)
+	if of.kubeletRead {
+		votes = append(votes, ownership.Witness{Name: "lease of the kubelet", Alive: kubelet})
+	}
+	return votes
+}
+
+const guardsLease = "lease of the guard"
+
+// renews tells whether the node's guard has renewed its Lease a moment ago.
+func (s *seen) renews(node string, now time.Time) bool {
+	return s.guards[node] && s.sight.Lapsed(node, now) < guardLate
+}
+
 // witnesses are the votes of the node's own leases.
 func (s *seen) witnesses(node string, now time.Time) (votes []ownership.Witness) {
-	if s.guards[node] {
-		votes = append(votes, ownership.Witness{Name: "lease of the guard", Alive: s.sight.Lapsed(node, now) < guardSilent})
+	if silent := s.sight.Lapsed(node, now) >= guardSilent; s.guards[node] && (silent || s.renews(node, now)) {
+		votes = append(votes, ownership.Witness{Name: guardsLease, Alive: !silent})
 	}
 	h, ok := s.agents[node]
 	if !ok {

@@ -261,9 +261,9 @@ func (m *machine) agents() {
 	a.loop = owner.NewLoop(p.ctx, ticking{p: p}, logr.Discard())
 	api := &caller{p: p}
 	a.owner = owner.New(owner.Config{
-		Node: m.name, Boot: m.bootID(), Locks: a.locks, Locate: owner.Locate, Rules: ownership.NodeRules(),
+		Node: m.name, Boot: m.bootID(), Locks: a.locks, Medium: owner.Attachments(disks{p}, owner.Locate), Rules: ownership.NodeRules(),
 		World: m.w.mistake.agent(&node{p: p, Node: &owner.Node{
-			Journal: a.kept, Disks: disks{p}, Peers: peers{p}, Live: driver.Disk().Live(api), Status: api,
+			Journal: a.kept, Peers: peers{p}, Live: driver.Disk().Live(api), Status: api,
 			Guard: door{p}, Holding: m.holding, MountTable: m.table, Mounter: mounter{p: p},
 			OutOfService: func(context.Context) (bool, error) { return m.tainted, nil },
 			Clock:        clock.RealClock{}, Warn: func(string, string) {},

@@ -1,0 +1,5 @@
+// Package rounds has the results of rounds of failover, one JSON line each, and makes a page of them.
+//
+// In a round, one fault meets the node that writes to a shared disk. The end-to-end test plays the rounds
+// and writes the lines; test/bench/failover makes docs/benchmarks/failover.md of them.
+package rounds

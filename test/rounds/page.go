@@ -1,0 +1,113 @@
+package rounds
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth.dev/berth/test/figures"
+)
+
+// Page writes the page of the rounds.
+func Page(w io.Writer, all []Round) {
+	fmt.Fprintf(w, `# Failover of a shared disk
+
+Measured by `+"`make bench-failover`"+` on a lab of three emulated nodes and an iSCSI target on 2 processors. The nodes'
+processors are emulated and ten to twenty times slower than real ones, and other programs use the machine,
+too. In each round one fault meets the node that writes. The writer syncs each record, acknowledges it over
+the node's console, and pauses for 0.1 s. After each round `+"`hack/verify-lun`"+` reads the target's file on the
+machine, without Berth's code. Each round is a line of `+"`failover.jsonl`"+`, which has all rounds that were played,
+those that failed included.
+
+`)
+	fmt.Fprintf(w, "%d rounds. %d of them failed. In %d of them the disk showed a lost, replaced or interleaved write.\n",
+		len(all), count(all, func(r *Round) bool { return r.Failed != "" }), count(all, func(r *Round) bool { return len(r.Harm) > 0 }))
+	fmt.Fprintf(w, "\n## Rounds by fault\n\nSeconds. A gap is the longest time between two acknowledged writes.\n\n")
+	faults(all).Print(w)
+	fmt.Fprintf(w, "\n## Steps of a failover\n\nSeconds after the fault, in the rounds in which another writer took over.\n\n")
+	steps(all).Print(w)
+	failures(w, all)
+}
+
+func count(all []Round, is func(*Round) bool) (n int) {
+	for i := range all {
+		if is(&all[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+func faults(all []Round) *figures.Table {
+	byFault := map[string][]Round{}
+	for i := range all {
+		byFault[all[i].Fault] = append(byFault[all[i].Fault], all[i])
+	}
+	t := &figures.Table{Head: []string{"fault", "rounds", "moved", "booted", "gap p50", "gap max", "ready again p50", "ready again max", "failed"}}
+	for _, fault := range slices.Sorted(maps.Keys(byFault)) {
+		of := byFault[fault]
+		gaps, backs := []time.Duration{}, []time.Duration{}
+		for i := range of {
+			if of[i].Failed == "" {
+				gaps, backs = append(gaps, duration(of[i].Gap)), append(backs, duration(of[i].Back))
+			}
+		}
+		t.Add(fault, strconv.Itoa(len(of)),
+			strconv.Itoa(count(of, func(r *Round) bool { return r.Moved })),
+			strconv.Itoa(count(of, func(r *Round) bool { return r.Rebooted })),
+			quantile(gaps, 0.5), quantile(gaps, 1), quantile(backs, 0.5), quantile(backs, 1),
+			strconv.Itoa(count(of, func(r *Round) bool { return r.Failed != "" })))
+	}
+	return t
+}
+
+func steps(all []Round) *figures.Table {
+	at := map[string][]time.Duration{}
+	for i := range all {
+		if !all[i].Moved {
+			continue
+		}
+		for _, s := range all[i].Steps {
+			at[s.Name] = append(at[s.Name], duration(s.After))
+		}
+	}
+	t := &figures.Table{Head: []string{"step", "rounds", "p50", "p95", "max"}}
+	for _, name := range order {
+		if s := at[name]; len(s) > 0 {
+			t.Add(name, strconv.Itoa(len(s)), quantile(s, 0.5), quantile(s, 0.95), quantile(s, 1))
+		}
+	}
+	return t
+}
+
+func failures(w io.Writer, all []Round) {
+	failed := slices.DeleteFunc(slices.Clone(all), func(r Round) bool { return r.Failed == "" && len(r.Harm) == 0 })
+	if len(failed) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n## Rounds that failed\n\n")
+	for i := range failed {
+		r := &failed[i]
+		fmt.Fprintf(w, "- seed %d, round %d, %s: %s\n", r.Seed, r.Number, r.Fault, strings.Join(slices.Concat(reason(r), r.Harm), "; "))
+	}
+}
+
+func reason(r *Round) []string {
+	if r.Failed == "" {
+		return nil
+	}
+	return []string{r.Failed}
+}
+
+func quantile(samples []time.Duration, q float64) string {
+	if len(samples) == 0 {
+		return "-"
+	}
+	return figures.Seconds(figures.Quantile(samples, q))
+}
+
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }

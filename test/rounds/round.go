@@ -1,0 +1,71 @@
+package rounds
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Round is what happened in one round. Nothing is left out of it because it went badly.
+type Round struct {
+	Seed   uint64 `json:"seed"`
+	Number int    `json:"number"`
+	// Fault is the name of the fault, Seconds how long it lasted if the dice say so.
+	Fault   string  `json:"fault"`
+	Seconds float64 `json:"seconds,omitempty"`
+	// Victim is the node that wrote.
+	Victim string `json:"victim"`
+	// Moved tells whether another node, or another boot or pod of the same one, wrote in the end.
+	Moved bool `json:"moved"`
+	// Rebooted tells whether the victim booted.
+	Rebooted bool `json:"rebooted"`
+	// Steps are in the order in which they were reached.
+	Steps []Step `json:"steps,omitempty"`
+	// Gap is the longest time between two acknowledgements, in seconds on the clock of this machine.
+	Gap float64 `json:"gap"`
+	// Back is after how many seconds from the end of the fault all nodes could take over again.
+	Back float64 `json:"back,omitempty"`
+	// Acknowledged and Records are those since the disk was made.
+	Acknowledged int   `json:"acknowledged"`
+	Records      int64 `json:"records"`
+	// Harm is what the disk shows that must never be.
+	Harm []string `json:"harm,omitempty"`
+	// Failed says why the round failed, if it did.
+	Failed string `json:"failed,omitempty"`
+}
+
+// Step is a station of a failover.
+type Step struct {
+	Name string `json:"name"`
+	// After is how many seconds after the fault it was reached.
+	After float64 `json:"after"`
+}
+
+// The steps of a failover, in their order.
+const (
+	Asked    = "a standby is asked to shut the node out"
+	Fenced   = "the node is fenced: it provably writes no more"
+	Bound    = "its pod has ended, and the next is bound"
+	Promoted = "that node's attachment is the primary"
+	Runs     = "the pod runs"
+	Written  = "a write is acknowledged"
+)
+
+var order = []string{Asked, Fenced, Bound, Promoted, Runs, Written}
+
+// Read reads lines.
+func Read(from io.Reader) (all []Round, err error) {
+	lines := bufio.NewScanner(from)
+	for n := 1; lines.Scan(); n++ {
+		var r Round
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		all = append(all, r)
+	}
+	return all, lines.Err()
+}
+
+// Write appends a line.
+func (r *Round) Write(to io.Writer) error { return json.NewEncoder(to).Encode(r) }

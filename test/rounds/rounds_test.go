@@ -1,0 +1,47 @@
+package rounds
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestThePageLeavesNoRoundOut(t *testing.T) {
+	var lines strings.Builder
+	for _, r := range []Round{
+		{Seed: 1, Number: 1, Fault: "power off", Victim: "node1", Moved: true, Rebooted: true, Gap: 20, Back: 70,
+			Steps: []Step{{Fenced, 8}, {Written, 20}}},
+		{Seed: 1, Number: 2, Fault: "power off", Victim: "node2", Moved: true, Gap: 30, Back: 80,
+			Steps: []Step{{Fenced, 10}, {Written, 30}}},
+		{Seed: 1, Number: 3, Fault: "agent killed", Victim: "node2", Gap: 0.5, Back: 2},
+		{Seed: 1, Number: 4, Fault: "agent killed", Victim: "node2", Failed: "no write was acknowledged"},
+		{Seed: 1, Number: 5, Fault: "network cut", Victim: "node2", Harm: []string{"record 7 is lost"}},
+	} {
+		if err := r.Write(&lines); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := Read(strings.NewReader(lines.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	Page(&page, all)
+	for _, want := range []string{
+		"5 rounds. 1 of them failed. In 1 of them the disk showed",
+		"| power off    |      2 |     2 |      1 |    20.0 |    30.0 |            70.0 |            80.0 |      0 |",
+		"| agent killed |      2 |     0 |      0 |   0.500 |   0.500 |            2.00 |            2.00 |      1 |",
+		"| the node is fenced: it provably writes no more |      2 | 8.00 | 10.0 | 10.0 |",
+		"seed 1, round 4, agent killed: no write was acknowledged",
+		"seed 1, round 5, network cut: record 7 is lost",
+	} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page does not have %q:\n%s", want, page.String())
+		}
+	}
+}
+
+func TestALineThatIsNoRoundIsAnError(t *testing.T) {
+	if _, err := Read(strings.NewReader("{}\nno\n")); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("got %v", err)
+	}
+}
