@@ -178,7 +178,7 @@ func (f replicaFiles) read(v provision.Volume, bytes int) (text string) {
 		all, err := os.ReadFile(path)
 		text = string(all[:min(len(all), bytes)])
 		return err
-	}, "ro", "noatime")
+	}, "noatime")
 	return text
 }
 
