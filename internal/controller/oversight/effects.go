@@ -41,7 +41,7 @@ func (r *Reconciler) endPods(ctx context.Context, q *question) error {
 		return nil // several nodes may have live mounts
 	}
 	pods := leftBehind(q.facts.Record, q.pods, func(node string) bool { return q.away[node] })
-	dead, err := r.dead(ctx, q)
+	dead, err := deadPods(ctx, r, q)
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func (r *Reconciler) endPods(ctx context.Context, q *question) error {
 	return nil
 }
 
-// dead are the stranded pods that have been seen so for a while, and that the API server still has so.
-func (r *Reconciler) dead(ctx context.Context, q *question) (pods []*corev1.Pod, err error) {
+// deadPods are the stranded pods that have been seen so for a while, and that the API server still has so.
+func deadPods(ctx context.Context, r *Reconciler, q *question) (pods []*corev1.Pod, err error) {
 	for _, seen := range r.Contact.stranded(q.volume.Name, q.stranded) {
 		pod := &corev1.Pod{}
 		switch err := r.read(ctx, client.ObjectKeyFromObject(seen), pod); {
