@@ -113,10 +113,11 @@ func (m *moving) failover(cmd *cobra.Command, name, to string) error {
 	if plan, err = failover.Ask(cmd.Context(), c, v.Name, to, machines); err != nil {
 		return err
 	}
-	return failover.Follow(cmd.Context(), c, &plan, len(pods) > 0, m.clock, m.patience, m.wait, func(step string) error {
+	f := &failover.Follower{Client: c, Clock: m.clock, Wait: m.wait, Patience: m.patience, Tell: func(step string) error {
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), step)
 		return err
-	})
+	}}
+	return f.Follow(cmd.Context(), &plan, len(pods) > 0)
 }
 
 // oneVolume is the one volume with a record of ownership that the name stands for.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,7 +33,7 @@ type Nodes struct {
 
 // addNodes signs the certificates of nodes and, if the driver has volumes with epochs, asks nodes: about their
 // copies, and whether they live.
-func addNodes(ctx context.Context, m ctrl.Manager, o *Options) error {
+func addNodes(ctx context.Context, m ctrl.Manager, o *Options, shown prometheus.Registerer) error {
 	if o.Nodes.Installation == "" {
 		return nil
 	}
@@ -41,7 +42,7 @@ func addNodes(ctx context.Context, m ctrl.Manager, o *Options) error {
 		Instance: o.Driver.Controllers, Clock: o.Clock, Random: rand.Reader, Log: o.Log.WithName("authority"),
 	}
 	signer := &certificates.Signer{Client: m.GetClient(), Keeper: keeper, Users: certificates.Users(o.Namespace, o.Nodes.Installation)}
-	if err := signer.SetupWithManager(m); err != nil {
+	if err := errors.Join(signer.SetupWithManager(m), shown.Register(keeper)); err != nil {
 		return err
 	}
 	if !o.Driver.Epochs() {

@@ -128,7 +128,8 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	}
 	from.Volumes = schedule.After(from.Volumes, watchers.Handler())
 	from.Clock, from.Log = o.Clock, o.Log.WithName("ledger")
-	if err := addNodes(ctx, m, &o); err != nil {
+	shown := prometheus.NewRegistry()
+	if err := addNodes(ctx, m, &o, shown); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(addReconcilers(m, o, beats), addOversight(ctx, m, o)); err != nil {
@@ -151,7 +152,6 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		p.LUNs = luns.New(own, live, p.Volumes, watchers)
 	}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }
-	shown := prometheus.NewRegistry()
 	if o.Driver.Pools { // they count nodes, too, and each node once
 		shown.MustRegister(&metrics.Cluster{Objects: own, Away: beats.Away, Elected: m.Elected()})
 	}

@@ -62,12 +62,22 @@ func Ask(ctx context.Context, c client.Client, volume, to string, nodes []owners
 // Wait waits a moment between two looks.
 type Wait func(ctx context.Context) error
 
-// Follow tells each step of a failover until it is over, or for as long as patience.
-func Follow(ctx context.Context, c client.Client, p *Plan, wanted bool, now clock.PassiveClock, patience time.Duration, wait Wait, tell func(string) error) error {
-	told, until := 0, now.Now().Add(patience)
+// Follower looks at the record until a failover is over, or for as long as Patience.
+type Follower struct {
+	Client   client.Client
+	Clock    clock.PassiveClock
+	Wait     Wait
+	Patience time.Duration
+	// Tell gets each step once.
+	Tell func(step string) error
+}
+
+// Follow tells each step of a failover. wanted tells whether a pod shall go on with the volume.
+func (f *Follower) Follow(ctx context.Context, p *Plan, wanted bool) error {
+	told, until := 0, f.Clock.Now().Add(f.Patience)
 	for {
 		v := &v1alpha1.Volume{}
-		if err := c.Get(ctx, client.ObjectKey{Name: p.Volume}, v); err != nil {
+		if err := f.Client.Get(ctx, client.ObjectKey{Name: p.Volume}, v); err != nil {
 			return fmt.Errorf("reading volume %s: %w", p.Volume, err)
 		}
 		r, err := record.From(v)
@@ -76,17 +86,17 @@ func Follow(ctx context.Context, c client.Client, p *Plan, wanted bool, now cloc
 		}
 		steps, over := Progress(p, r, wanted)
 		for ; told < len(steps); told++ {
-			if err := tell(steps[told]); err != nil {
+			if err := f.Tell(steps[told]); err != nil {
 				return err
 			}
 		}
 		if over {
 			return nil
 		}
-		if !now.Now().Before(until) {
-			return errors.New(late(v, patience))
+		if !f.Clock.Now().Before(until) {
+			return errors.New(late(v, f.Patience))
 		}
-		if err := wait(ctx); err != nil {
+		if err := f.Wait(ctx); err != nil {
 			return err
 		}
 	}

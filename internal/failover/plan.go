@@ -35,12 +35,12 @@ type Plan struct {
 	Asked bool `json:"asked"`
 }
 
-// Refusal is the reason why a volume cannot be failed over now, and what to do.
-type Refusal struct{ Message string }
+// RefusedError is the reason why a volume cannot be failed over now, and what to do.
+type RefusedError struct{ Message string }
 
-func (r *Refusal) Error() string { return r.Message }
+func (r *RefusedError) Error() string { return r.Message }
 
-func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
 // OutOfService is the command by which an administrator says that a node's machine is off.
 func OutOfService(node string) string {
@@ -48,7 +48,7 @@ func OutOfService(node string) string {
 }
 
 // PlanOf says what a failover would do. to is the standby that shuts the writer out, and empty for the first
-// that can. The error is a *Refusal.
+// that can. The error is a *RefusedError.
 func PlanOf(f *Facts, to string) (Plan, error) {
 	v := f.Record
 	p := Plan{Volume: f.Name, Epoch: v.Epoch.Number, From: v.Primary.Node, Answers: !f.lost(v.Primary.Node), Standbys: f.standbys()}

@@ -94,8 +94,7 @@ func TestAFailoverIsPlannedOrRefusedWithWhatToDo(t *testing.T) {
 				}
 				return
 			}
-			var refusal *failover.Refusal
-			if !errors.As(err, &refusal) {
+			if _, refused := errors.AsType[*failover.RefusedError](err); !refused {
 				t.Fatalf("not refused: %v", err)
 			}
 			for _, told := range test.refusal {

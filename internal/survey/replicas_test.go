@@ -111,7 +111,7 @@ func TestAVolumeIsFoundByItsNameAndByItsClaim(t *testing.T) {
 }
 
 func TestASharedDiskIsReadyUnlessItWaits(t *testing.T) {
-	begun := func(v *v1alpha1.Volume) {}
+	begun := func(*v1alpha1.Volume) {}
 	for want, edit := range map[string]func(*v1alpha1.Volume){
 		"Ready": begun, "Waiting": waiting, "Deleting": func(v *v1alpha1.Volume) { v.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
 	} {

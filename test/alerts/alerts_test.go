@@ -87,6 +87,10 @@ var stories = map[string]struct{ fires, quiet history }{
 		fires: history{}.always(`berth_controller_leading{pod="a"}`, 0).always(`berth_controller_leading{pod="b"}`, 0),
 		quiet: history{}.always(`berth_controller_leading{pod="a"}`, 0).always(`berth_controller_leading{pod="b"}`, 1),
 	},
+	"BerthAuthorityLost": {
+		fires: history{}.always(`berth_authority_problem{pod="a",reason="AuthorityLost"}`, 1).always(`berth_authority_problem{pod="a",reason="AuthorityDamaged"}`, 0),
+		quiet: history{}.always(`berth_authority_problem{pod="a",reason="AuthorityLost"}`, 0).always(`berth_authority_problem{pod="a",reason="AuthorityDamaged"}`, 0),
+	},
 	"BerthNodeNotReady": {
 		fires: history{}.always(`berth_node_state{node="n1",state="Away"}`, 1),
 		quiet: history{}.always(`berth_node_state{node="n1",state="Ready"}`, 1),

@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	mayNotAsk  = denied("berth-volume-ownership", "only who may create failovers.berth.dev asks for a fence")
-	asksNobody = denied("berth-volume-ownership", "a person asks a standby that is ready to shut the writer out")
-	asksKey    = denied("berth-volume-ownership", "the key of the standby that is asked, and no other, is listed with the request")
+	mayNotAsk     = denied("berth-volume-ownership", "only who may create failovers.berth.dev asks for a fence")
+	asksNoStandby = denied("berth-volume-ownership", "a person asks a standby that is ready to shut the writer out")
+	asksKey       = denied("berth-volume-ownership", "the key of the standby that is asked, and no other, is listed with the request")
 )
 
 // askedFor has a standby asked to shut the writer of epoch 5 out, with keys beside the writer's.
@@ -41,14 +41,14 @@ func TestAPersonWithTheRightAsksAStandbyToShutTheWriterOut(t *testing.T) {
 	}{
 		"with the right":                          {by: "granted", change: asks},
 		"without the right":                       {by: "any", change: asks, refusal: mayNotAsk},
-		"of the writer":                           {by: "granted", change: askedFor("n1", key("n1", 5, true)), refusal: asksNobody},
-		"of a node without replica":               {by: "granted", change: askedFor("n3", key("n3", 5, true)), refusal: asksNobody},
-		"of one that is not ready":                {by: "granted", before: counted("n2", v1alpha1.OwnedSyncing), change: asks, refusal: asksNobody},
+		"of the writer":                           {by: "granted", change: askedFor("n1", key("n1", 5, true)), refusal: asksNoStandby},
+		"of a node without replica":               {by: "granted", change: askedFor("n3", key("n3", 5, true)), refusal: asksNoStandby},
+		"of one that is not ready":                {by: "granted", before: counted("n2", v1alpha1.OwnedSyncing), change: asks, refusal: asksNoStandby},
 		"without a key":                           {by: "granted", change: askedFor("n2"), refusal: asksKey},
 		"with a key of a takeover":                {by: "granted", change: askedFor("n2", key("n2", 5, false)), refusal: asksKey},
 		"with a key of an epoch that is not open": {by: "granted", change: askedFor("n2", key("n2", 6, true)), refusal: asksKey},
-		"with a key alone":                        {by: "granted", change: owns(func(o *v1alpha1.Ownership) { o.Keys = append(o.Keys, key("n2", 5, true)) }), refusal: asksNobody},
-		"taken back":                              {by: "granted", before: asks, change: owns(func(o *v1alpha1.Ownership) { o.FenceRequest = nil }), refusal: asksNobody},
+		"with a key alone":                        {by: "granted", change: owns(func(o *v1alpha1.Ownership) { o.Keys = append(o.Keys, key("n2", 5, true)) }), refusal: asksNoStandby},
+		"taken back":                              {by: "granted", before: asks, change: owns(func(o *v1alpha1.Ownership) { o.FenceRequest = nil }), refusal: asksNoStandby},
 		"and fences at once":                      {by: "granted", change: all(fenced), refusal: onlyBerth},
 	} {
 		t.Run(name, func(t *testing.T) {

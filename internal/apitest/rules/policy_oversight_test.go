@@ -22,7 +22,7 @@ var (
 )
 
 // oversightRefusals are those that the tests of this file and of policy_failover_test.go see.
-var oversightRefusals = []string{noPowerRecord, podWithoutUID, onlyItsLabels, podOfNoClaim, mayNotAsk, asksNobody, asksKey}
+var oversightRefusals = []string{noPowerRecord, podWithoutUID, onlyItsLabels, podOfNoClaim, mayNotAsk, asksNoStandby, asksKey}
 
 // user returns a client of a user whose role has some rules.
 func user(t *testing.T, env *apitest.Environment, name string, rules ...rbacv1.PolicyRule) client.Client {

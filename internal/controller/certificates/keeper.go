@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -60,6 +61,39 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	known issue.Authorities
+	// wrong is the reason of the problem that was seen last, empty if the last look found none.
+	wrong string
+}
+
+// trouble shows the problems that only people can settle.
+var trouble = prometheus.NewDesc("berth_authority_problem", "1 while the authority of nodes' certificates has the problem, so that no node gets a certificate.", []string{"reason"}, nil)
+
+var _ prometheus.Collector = (*Keeper)(nil)
+
+// Describe implements prometheus.Collector.
+func (*Keeper) Describe(out chan<- *prometheus.Desc) { out <- trouble }
+
+// Collect implements prometheus.Collector.
+func (k *Keeper) Collect(out chan<- prometheus.Metric) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, reason := range []string{ReasonAuthorityLost, ReasonAuthorityDamaged} {
+		value := 0.
+		if k.wrong == reason {
+			value = 1
+		}
+		out <- prometheus.MustNewConstMetric(trouble, prometheus.GaugeValue, value, reason)
+	}
+}
+
+// note keeps what the last look found, for those who watch.
+func (k *Keeper) note(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.wrong = ""
+	if p, is := errors.AsType[*problem](err); is {
+		k.wrong = p.reason
+	}
 }
 
 // objects are the two as they were read; an absent one has no version.
@@ -107,6 +141,7 @@ func (k *Keeper) Authorities(ctx context.Context) (issue.Authorities, error) {
 		return nil, err
 	}
 	old, err := stored(seen, now)
+	k.note(err)
 	if err != nil {
 		return nil, errors.Join(err, k.tell(ctx, seen, err))
 	}

@@ -3,12 +3,14 @@ package certificates_test
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -165,6 +167,16 @@ func TestWhatIsPublishedFollowsTheSecretWhateverWasWrittenThere(t *testing.T) {
 	}
 }
 
+// shows compares the metric of one problem. The other problem is never there.
+func shows(t *testing.T, k *certificates.Keeper, value int, reason string) {
+	t.Helper()
+	want := fmt.Sprintf("# HELP berth_authority_problem 1 while the authority of nodes' certificates has the problem, so that no node gets a certificate.\n"+
+		"# TYPE berth_authority_problem gauge\nberth_authority_problem{reason=\"AuthorityDamaged\"} 0\nberth_authority_problem{reason=%q} %d\n", reason, value)
+	if err := testutil.CollectAndCompare(k, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnAuthorityThatIsLostIsNotReplacedWhileItsCertificatesMayLive(t *testing.T) {
 	k := newKeeper(t, apitest.Start(t).Client, "lost")
 	own := k.after(0)
@@ -173,6 +185,7 @@ func TestAnAuthorityThatIsLostIsNotReplacedWhileItsCertificatesMayLive(t *testin
 	for range 2 {
 		k.refuses(certificates.ReasonAuthorityLost, "Secret berth-system/lost-authority is gone", "Restore")
 	}
+	shows(t, k.Keeper, 1, certificates.ReasonAuthorityLost)
 	if k.published().Data[certificates.RootsKey] != string(own.Roots()) {
 		t.Error("the authorities that nodes know are gone, too")
 	}
@@ -184,6 +197,7 @@ func TestAnAuthorityThatIsLostIsNotReplacedWhileItsCertificatesMayLive(t *testin
 	if got := k.after(0); string(got.Roots()) != string(own.Roots()) {
 		t.Error("what was restored is not used")
 	}
+	shows(t, k.Keeper, 0, certificates.ReasonAuthorityLost)
 	k.must(errors.Join(k.Client.Delete(t.Context(), k.secret()), k.Client.Delete(t.Context(), k.published())))
 	if got := k.after(0); string(got.Roots()) == string(own.Roots()) {
 		t.Error("an administrator who deletes both does not begin anew")
