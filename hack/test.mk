@@ -199,10 +199,11 @@ test-e2e-separate: lab-tools images ## The life of volumes again, with poold as 
 	go test -tags e2e -count=1 -timeout 40m -parallel 4 -v -run 'ALogicalVolume|WhileItIsInUse|RawBlock|OutliveTheAgent' ./test/e2e
 	go run ./test/demo install agent.poold=embedded
 
+# It runs on this machine, as root, on loop devices.
 .PHONY: bench-stream
-bench-stream: ## Measure the stream of replication beside a bare copy through TLS, and beside btrfs alone
-	go test -run XXX -bench . -benchtime 4x -count 5 ./internal/replicate/stream
-	go test -tags platform -run XXX -bench Btrfs -benchtime 2x -count 5 ./internal/replicate/copies
+bench-stream: ## Measure the stream of replication beside a bare copy through TLS, and beside btrfs alone; writes docs/benchmarks
+	@command -v mkfs.btrfs >/dev/null || apt-get install -y btrfs-progs
+	go run ./test/bench/stream $(BENCH_FLAGS)
 
 # How long each fuzz target runs.
 FUZZ ?= 1m
