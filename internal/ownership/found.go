@@ -25,14 +25,8 @@ func Begin(parameters Volume, node string, nodes []string, id string) *Volume {
 // as an empty one. All others fetch it.
 func found(f *NodeFacts) (Action, bool) {
 	v, c := f.Record, &f.Copy
-	e, _ := v.Replica(f.Me)
 	if !f.traits().Data || !f.traits().Owned || v.Deleting || f.Mounted || v.Primary != (Primary{Node: f.Me}) || len(v.Lineage) != 1 ||
-		e.State != Reserved && e.State != Syncing || c.Size == 0 || len(c.Points) > 0 || !c.Opened.IsZero() {
-		return next()
-	}
-	taken := func(p lineage.Point) bool { return !p.IsZero() }
-	if slices.ContainsFunc(v.Replicas, func(r Replica) bool { return taken(r.Point) }) ||
-		slices.ContainsFunc(f.Peers, func(p Peer) bool { return taken(p.Copy.Tip()) || !p.Copy.Opened.IsZero() }) {
+		c.Size == 0 || len(c.Points) > 0 || !c.Opened.IsZero() || wasFilled(f) {
 		return next()
 	}
 	p := Promise{Epoch: v.Epoch, Lineage: v.Lineage}
@@ -43,6 +37,15 @@ func found(f *NodeFacts) (Action, bool) {
 		return Action{Verb: Close, Promise: p, Why: Why{Reason: ClosingEpoch, Epoch: v.Epoch}}, true
 	}
 	return Action{Verb: Snapshot, To: v.RecoveryPoint, Why: Why{Reason: FirstSnapshot, Point: v.RecoveryPoint}}, true
+}
+
+// wasFilled tells whether a copy here was counted once, or another node has, or had, data of the volume.
+func wasFilled(f *NodeFacts) bool {
+	if e, _ := f.Record.Replica(f.Me); e.State != Reserved && e.State != Syncing {
+		return true
+	}
+	return slices.ContainsFunc(f.Record.Replicas, func(r Replica) bool { return !r.Point.IsZero() }) ||
+		slices.ContainsFunc(f.Peers, func(p Peer) bool { return !p.Copy.Tip().IsZero() || !p.Copy.Opened.IsZero() })
 }
 
 const (

@@ -197,7 +197,7 @@ func (w *copyWorld) Replace(_ context.Context, v *v1alpha1.Volume) error {
 	return err
 }
 
-func (w *copyWorld) Ask(ctx context.Context, volume string, nodes []string) (out []ownership.Peer) {
+func (w *copyWorld) Ask(ctx context.Context, _ string, nodes []string) (out []ownership.Peer) {
 	f := w.k.f
 	if !f.s.yield() {
 		return nil
