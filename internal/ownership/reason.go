@@ -39,6 +39,7 @@ const (
 	Superseded               Reason = "Superseded"
 	ShuttingOut              Reason = "ShuttingOut"
 	IntervalPassed           Reason = "IntervalPassed"
+	FirstSnapshot            Reason = "FirstSnapshot"
 	Reporting                Reason = "Reporting"
 	BranchKept               Reason = "BranchKept"
 	RollingBack              Reason = "RollingBack"
@@ -118,6 +119,7 @@ var messages = map[Reason]string{
 	RecordBehind:             "the record is older than what nodes know, probably from a backup; restoring epoch %[3]v of node %[1]s",
 	Superseded:               "epoch %[3]v of node %[1]s has replaced this one",
 	ShuttingOut:              "shutting node %[1]s out of epoch %[3]v at the device",
+	FirstSnapshot:            "taking the first snapshot %[2]v, which is empty",
 	IntervalPassed:           "taking snapshot %[2]v, the interval has passed",
 	Reporting:                "reporting snapshot %[2]v of node %[1]s",
 	BranchKept:               "keeping the data written up to %[2]v as a branch of its own",

@@ -27,6 +27,7 @@ var TendRules = Chain[NodeFacts]{
 	{"lost copy", admitLoss},             // a copy was recorded and is not there
 	{"attach", attach},                   // until the device is there
 	{"grow", grow},                       // before a larger peer's data
+	{"found", found},                     // the first snapshot, which all others fetch
 	{"snapshot", periodicSnapshot},       //
 	{"catch up", followUp},               //
 	{"report", report},                   //

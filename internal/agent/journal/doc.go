@@ -1,5 +1,5 @@
 // Package journal keeps what a node must know of a volume that it has no copy of: a shared disk. For a
-// copy the same knowledge is kept beside the data.
+// copy most of that is kept beside the data, and the journal has the rest.
 //
 // There is a file for each volume, replaced as a whole: written beside it, synced, renamed, and the
 // directory synced. What Store has stored survives the agent and the machine's loss of power; a crash

@@ -2,6 +2,8 @@ package journal
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
@@ -9,7 +11,8 @@ import (
 	"berth.dev/berth/internal/provision/shared"
 )
 
-// Kept is what a node keeps about a shared disk. The zero Kept knows nothing.
+// Kept is what a node keeps about a volume. Of a copy it has Flushed, Taken and Seen; the rest is beside the
+// copy's data. The zero Kept knows nothing.
 type Kept struct {
 	// Volume is the id of the volume. Disk is how its device is found without the API server.
 	Volume string
@@ -18,6 +21,30 @@ type Kept struct {
 	Promise                 ownership.Promise
 	Opened, Closed, Flushed lineage.Epoch
 	Taken                   Taken
+	// Seen has when the points of a copy were made here, or asked for, by the clock of this node.
+	Seen []Seen `json:",omitempty"`
+}
+
+// Seen is a point whose data is from a time, or from before it.
+type Seen struct {
+	Point lineage.Point
+	At    time.Time
+}
+
+// Saw notes a point, before it is there, and forgets those that held does not have.
+func (k *Kept) Saw(p lineage.Point, now time.Time, held func(lineage.Point) bool) {
+	k.Seen = slices.DeleteFunc(slices.Clone(k.Seen), func(s Seen) bool { return s.Point == p || !held(s.Point) })
+	k.Seen = append(k.Seen, Seen{Point: p, At: now})
+}
+
+// Age returns how old the data of a point is at least; false if that is not known.
+func (k *Kept) Age(p lineage.Point, now time.Time) (time.Duration, bool) {
+	for _, s := range k.Seen {
+		if s.Point == p {
+			return max(0, now.Sub(s.At)), true
+		}
+	}
+	return 0, false
 }
 
 // Taken says that pods of this node may have the volume: it was mounted, or its device was given to

@@ -58,7 +58,7 @@ func (o actor) use(ctx context.Context, l *look, a *asking) error {
 	if err != nil {
 		return err
 	}
-	e := l.kept.Opened
+	e := l.facts.Copy.Opened
 	if err := o.c.World.OpenEpoch(ctx, l.id, e, content); err != nil {
 		return fmt.Errorf("%w: registering epoch %v of volume %s at the guard of this node: %w", provision.ErrUnavailable, e, l.id, err)
 	}
@@ -90,7 +90,7 @@ func (o actor) unmount(ctx context.Context, l *look, a *asking) error {
 	return o.keep(l, func(k *journal.Kept) error {
 		k.Taken = journal.Taken{}
 		if flushed == nil {
-			return journal.Grow(&k.Flushed, k.Opened)
+			return journal.Grow(&k.Flushed, l.facts.Copy.Opened)
 		}
 		return nil
 	})
@@ -128,7 +128,7 @@ func (o actor) takeOff(ctx context.Context, l *look, a *asking) error {
 // tellGuard closes an epoch at the guard that is given up and unmounted: the guard makes sure that
 // nothing holds the volume in any namespace. Only then the rules go on, to the release.
 func (o actor) tellGuard(ctx context.Context, l *look) error {
-	k := &l.kept
+	k := &l.facts.Copy
 	if l.facts.Mounted || k.Opened.IsZero() || !k.GaveUp(k.Opened) {
 		return nil
 	}

@@ -37,6 +37,9 @@ type look struct {
 	object *v1alpha1.Volume
 	disk   shared.Disk
 	view   shared.View
+	// known says that the journal has the volume, and replica is the copy here.
+	known   bool
+	replica provision.Replica
 	// trouble is what could not be found out.
 	trouble error
 }

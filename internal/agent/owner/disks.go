@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/journal"
@@ -169,6 +170,9 @@ func (d disks) stirs(ctx context.Context, o *Owner, k *journal.Kept) bool {
 	view, err := d.Look(ctx, k.Disk)
 	return err == nil && view.Link == ownership.Attached && (!view.Holding || view.Holder != key || view.Registered != key)
 }
+
+// rests: the record's watch, and Watch, tell of all that changes.
+func (disks) rests(ownership.Action) time.Duration { return 0 }
 
 func (disks) answer(context.Context, *Owner, *look, string, *ownership.Volume, *ownership.Peer) error {
 	return nil

@@ -1,6 +1,6 @@
 // Package owner is the agent's Owner of volumes that have epochs: the shell that asks the rules of
-// package ownership what comes next, and carries their actions out on this node. It serves shared
-// disks.
+// package ownership what comes next, and carries their actions out on this node. What a replica is,
+// an attachment of a shared disk or a copy in the node's pools, is its Medium.
 //
 // Each decision is made anew: under the volume's lock the Owner gathers what the node keeps and has
 // mounted, then reads the record, uncached, then asks the peers, the disk and the guard; it asks the
@@ -14,7 +14,8 @@
 //	Vouch          gives the guard this agent's word, once every epoch is closed
 //	Peer           answers another node, without the volume's lock
 //
-// All effects are in the interface World. Attaching and detaching go on without the volume's lock,
-// one at a time for a volume; until such a step has ended the rules are told that an attach is under
-// way, which lets nothing begin that a detach could hit.
+// All effects are in the interfaces World, shared.Disks and Pools. Attaching and detaching go on without
+// the volume's lock, one at a time for a volume; until such a step has ended the rules are told that an
+// attach is under way, which lets nothing begin that a detach could hit. So do streams of copies: the pool
+// asks the rules again when a stream has come to its end.
 package owner

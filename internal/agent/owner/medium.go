@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"time"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/journal"
@@ -37,6 +38,8 @@ type Medium interface {
 
 	// stirs says whether a volume in use needs the rules, though neither its record has changed nor a kubelet asks.
 	stirs(ctx context.Context, o *Owner, k *journal.Kept) bool
+	// rests is how long a volume is left alone after a decision, if nothing happens before; zero is for ever.
+	rests(do ownership.Action) time.Duration
 	// answer adds to the answer for an asker what only this medium knows.
 	answer(ctx context.Context, o *Owner, l *look, asker string, v *ownership.Volume, p *ownership.Peer) error
 }

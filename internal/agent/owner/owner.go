@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"berth.dev/berth/internal/agent/journal"
+	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/publish/staging"
@@ -51,9 +51,17 @@ type Owner struct {
 type hint struct {
 	// wanted is until when an epoch is kept for a kubelet that asked for the volume.
 	wanted time.Time
-	// moving: an attach or a detach is under way. failed is what the last one said.
+	// moving: an attach, a detach or a stream is under way. failed is what the last one said.
 	moving bool
 	failed error
+	// fetching is the point that a stream brings, and end ends that stream.
+	fetching lineage.Point
+	end      context.CancelCauseFunc
+	// fullUntil is until when there is no room for a larger copy.
+	fullUntil time.Time
+	// interval of snapshots, and when the copy was last found unchanged.
+	interval  time.Duration
+	unchanged time.Time
 	// problem is why the last attach failed, until the disk is attached.
 	problem string
 	// cleared is the last lapse after which no epoch from before it can go on here.
@@ -79,13 +87,6 @@ func (o *Owner) hinted(id string, f func(h *hint)) {
 		o.hints[id] = h
 	}
 	f(h)
-}
-
-// keeps returns what the node keeps durably of a volume.
-func (o *Owner) keeps(ctx context.Context, id string) (journal.Kept, error) {
-	l := &look{id: id}
-	err := o.c.Medium.recall(ctx, o, l)
-	return l.kept, err
 }
 
 const (
@@ -155,11 +156,11 @@ func (o *Owner) Holds(ctx context.Context, id string, use func(context.Context) 
 		if o.isFenced() {
 			return fmt.Errorf("%w: volume %s: %w", provision.ErrUnavailable, id, errLapsed)
 		}
-		k, err := o.keeps(ctx, id)
-		if err != nil {
+		l := &look{id: id}
+		if err := o.c.Medium.recall(ctx, o, l); err != nil {
 			return err
 		}
-		if !k.InUse(o.c.Boot) || k.Taken.Epoch != k.Opened || k.GaveUp(k.Opened) {
+		if e := l.facts.Copy.Opened; !l.kept.InUse(o.c.Boot) || l.kept.Taken.Epoch != e || l.facts.Copy.GaveUp(e) {
 			return &NotNowError{Volume: id, Why: ownership.Why{Reason: ownership.NotOwner}}
 		}
 		return use(ctx)
@@ -185,15 +186,15 @@ func (o *Owner) Give(ctx context.Context, id string, off staging.Off) error {
 
 // mayStop refuses to close an epoch that a pod still writes in: the rules close it before they unmount.
 func (o *Owner) mayStop(ctx context.Context, id string, off staging.Off) error {
-	k, err := o.keeps(ctx, id)
-	if err != nil {
+	l := &look{id: id}
+	if err := o.c.Medium.recall(ctx, o, l); err != nil {
 		return errors.Join(err, off.Unmount(ctx)) // the pod ends, and the volume is not given up
 	}
-	if !k.InUse(o.c.Boot) || k.GaveUp(k.Opened) {
+	if c := &l.facts.Copy; !l.kept.InUse(o.c.Boot) || c.GaveUp(c.Opened) {
 		return nil
 	}
 	own := 1 // the staging path
-	if k.Taken.Block {
+	if l.kept.Taken.Block {
 		own = 0
 	}
 	paths, err := off.Left(ctx)

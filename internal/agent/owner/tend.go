@@ -30,8 +30,13 @@ func (o *Owner) Tend(ctx context.Context, id string) (again time.Duration, err e
 	case do.Verb == ownership.Wait && do.Reason == ownership.RecordUnread:
 		return movePause, out.trouble
 	}
+	again = o.c.Medium.rests(out.do)
 	// A kubelet that gave up asking leaves an epoch behind.
-	o.hinted(id, func(h *hint) { again = max(0, h.wanted.Sub(o.c.World.Now())) })
+	o.hinted(id, func(h *hint) {
+		if left := h.wanted.Sub(o.c.World.Now()); left > 0 && (again == 0 || left < again) {
+			again = left
+		}
+	})
 	return again, nil
 }
 
@@ -110,7 +115,7 @@ func (o *Owner) stop(ctx context.Context, id string) error {
 			if err := (actor{o}).tellGuard(ctx, l); err != nil {
 				return err
 			}
-			if over = !l.facts.Mounted && l.facts.Copy.GaveUp(l.kept.Opened); over {
+			if over = !l.facts.Mounted && l.facts.Copy.GaveUp(l.facts.Copy.Opened); over {
 				return nil
 			}
 			_, do := o.c.Rules.Next(&l.facts)

@@ -13,7 +13,7 @@ import (
 
 // World is all that an Owner asks and does, apart from the steps that the kubelet's calls hand it, and from
 // the effects on its Medium: 12 to 18 are the shared disk's (shared.Disks: Look, Attach, Detach, Register,
-// Reserve, Flush and Clear), and 19 to 31 the copy's (Store and Transfers).
+// Reserve, Flush and Clear), and 19 to 30 the copy's (Pools).
 // An error leaves open whether an effect has happened.
 type World interface {
 	// Now is the time of day.

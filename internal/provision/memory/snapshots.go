@@ -145,3 +145,16 @@ func (d *Disks) findSnapshot(id string) (provision.Snapshot, *pool) {
 func (p *pool) sortedSnapshots() []provision.Snapshot {
 	return slices.SortedFunc(maps.Values(p.snapshots), func(a, b provision.Snapshot) int { return cmp.Compare(a.ID, b.ID) })
 }
+
+// Contents returns all that is kept of a volume: its head, its points and branches, and what was received half.
+func (d *Disks) Contents(id string) (all []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, p := d.find(id); p != nil {
+		all = append(all, p.contents[id])
+	}
+	if h := d.copies[id]; h != nil {
+		all = append(all, slices.Collect(maps.Values(h.places))...)
+	}
+	return all
+}

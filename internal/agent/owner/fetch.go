@@ -1,0 +1,101 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/replicate/stream"
+	"berth.dev/berth/internal/replicate/wire"
+)
+
+// errNotNeeded is the cause of the end of a stream that the copy does not need any more.
+var errNotNeeded = errors.New("the stream is not needed any more")
+
+// pull begins to fetch a point in the background, without the lock. One stream of a volume is under way at a
+// time: a newer point waits for it, and one that the volume does not hold any more is ended.
+func (c copies) pull(ctx context.Context, o *Owner, l *look, do ownership.Action) error {
+	began, stale := false, false
+	fetch, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	o.hinted(l.id, func(h *hint) {
+		if began = !h.moving; began {
+			h.moving, h.fetching, h.end = true, do.To, end
+		}
+		stale = !began && !l.facts.Record.Holds(h.fetching)
+	})
+	if stale {
+		c.stopFetch(o, l.id)
+	}
+	if !began {
+		end(nil)
+		return nil
+	}
+	if err := saw(o, l, do.To); err != nil {
+		c.fetched(o, l.id, err)
+		end(nil)
+		return err
+	}
+	f := Fetch{Volume: l.id, From: do.From, Epoch: l.facts.Copy.Promise.Epoch, Base: do.Base, To: do.To}
+	o.c.Background(func(ctx context.Context) {
+		stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+		defer stop()
+		defer end(nil)
+		err := c.Fetch(fetch, f)
+		c.fetched(o, f.Volume, err)
+		if err != nil && ctx.Err() == nil {
+			o.c.Log.Info("a snapshot did not arrive, trying again", "volume", f.Volume, "from", f.From, "snapshot", f.To, "reason", err.Error())
+		}
+		o.c.Poke(f.Volume, pauseAfter(err))
+	})
+	return nil
+}
+
+// fetched notes the end of a stream.
+func (copies) fetched(o *Owner, id string, err error) {
+	o.hinted(id, func(h *hint) { h.moving, h.failed, h.end = false, err, nil })
+}
+
+// stopFetch ends the stream of a volume that is under way, and says whether there is one.
+func (copies) stopFetch(o *Owner, id string) (underWay bool) {
+	o.hinted(id, func(h *hint) {
+		if underWay = h.moving; underWay && h.end != nil {
+			h.end(errNotNeeded)
+		}
+	})
+	return underWay
+}
+
+// pauseAfter is how long the rules are left alone after a stream.
+func pauseAfter(err error) time.Duration {
+	if err == nil || errors.Is(err, errNotNeeded) || stream.After(err).Next == stream.GoOn {
+		return 0
+	}
+	return movePause
+}
+
+// Stock returns what this node sends to others: what is in a stock, to nodes that the record names. A
+// stream begins under the volume's lock, so that no point goes between the decision and the hold.
+func (o *Owner) Stock(s stream.Stock) stream.Stock { return stock{o, s} }
+
+type stock struct {
+	*Owner
+	stream.Stock
+}
+
+// Open implements stream.Stock. The record is read before the lock is taken: a stranger does not wait in
+// the way of the volume's own work.
+func (s stock) Open(ctx context.Context, want wire.Want) (source stream.Source, err error) {
+	v, may, err := mayAsk(ctx, s.c.World, want.Volume, want.To)
+	switch {
+	case err != nil:
+		return nil, wire.Errorf(wire.Busy, "%v", err)
+	case !may || v == nil || !v.Kind.Traits().Data:
+		return nil, wire.Errorf(wire.NotReplica, "node %s has no replica of volume %.80q", want.To, want.Volume)
+	}
+	err = s.alone(ctx, want.Volume, func(ctx context.Context) (err error) {
+		source, err = s.Stock.Open(context.WithoutCancel(ctx), want)
+		return err
+	})
+	return source, err
+}
