@@ -191,7 +191,7 @@ func (d *dog) Shorten(within time.Duration) error {
 
 // feeds puts the reset off. It is called with the world's lock.
 func (m *machine) feeds(within time.Duration) {
-	boot := m.boot
+	boot := m.boot.Load()
 	m.within = within
 	m.resets = time.Now().Add(within)
 	at := m.resets
@@ -199,14 +199,14 @@ func (m *machine) feeds(within time.Duration) {
 }
 
 // bites resets the machine, unless the watchdog was fed since. A machine that sleeps does so when it wakes.
-func (m *machine) bites(boot int, at time.Time) {
+func (m *machine) bites(boot int64, at time.Time) {
 	m.awake()
 	due := false
-	m.w.locked(func() { due = m.up && m.armed && m.boot == boot && m.resets.Equal(at) })
+	m.w.locked(func() { due = m.up.Load() && m.armed && m.boot.Load() == boot && m.resets.Equal(at) })
 	if due {
 		m.w.count("resets by watchdogs")
 		m.powersOff()
-		time.AfterFunc(3*time.Second+time.Duration(m.boot), m.powersOn)
+		time.AfterFunc(3*time.Second+time.Duration(m.boot.Load()), m.powersOn)
 	}
 }
 

@@ -3,6 +3,7 @@ package shell
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -213,7 +214,7 @@ func (i *informer) list() {
 	for key, o := range a.objects[i.kind] {
 		now[key] = o
 	}
-	i.shown, i.gap, i.last = now, false, time.Now()
+	i.shown, i.gap, i.last = maps.Clone(now), false, time.Now()
 	handlers := i.handlers
 	i.mu.Unlock()
 	a.mu.Unlock()

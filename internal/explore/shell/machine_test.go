@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -28,15 +29,15 @@ import (
 )
 
 // machine is a node: what outlives its processes, and what outlives its boots. The world's lock guards what
-// changes.
+// changes, but for what the machine is asked from everywhere: those values are atomic.
 type machine struct {
 	w     *world
 	name  string
 	lives int
-	boot  int
+	boot  atomic.Int64
 	disk  *journaltest.Disk // of the journal
 
-	up bool
+	up atomic.Bool
 	// resume is closed when the machine wakes; nil while it is awake.
 	resume chan struct{}
 	// frozen is for how long its clock has stood still.
@@ -48,7 +49,7 @@ type machine struct {
 	sanAway bool
 	// peersAway: it reaches no other node, and none reaches it.
 	peersAway bool
-	tainted   bool
+	tainted   atomic.Bool
 
 	kernels map[string]*kernel
 	os      *process
@@ -62,7 +63,7 @@ type machine struct {
 	within time.Duration
 }
 
-func (m *machine) bootID() string { return fmt.Sprintf("%s-boot%d", m.name, m.boot) }
+func (m *machine) bootID() string { return fmt.Sprintf("%s-boot%d", m.name, m.boot.Load()) }
 
 // bootClock counts while the machine sleeps, unless its clock stands still then.
 func (m *machine) bootClock() (now time.Duration) {
@@ -89,7 +90,7 @@ func (m *machine) awake() {
 
 func (m *machine) sleeps(still bool) {
 	m.w.locked(func() {
-		if m.resume == nil && m.up {
+		if m.resume == nil && m.up.Load() {
 			m.resume, m.slept, m.still = make(chan struct{}), time.Now(), still
 		}
 	})
@@ -110,7 +111,7 @@ func (m *machine) wakes() {
 
 // runs says whether the machine's processes run now.
 func (m *machine) runs() (is bool) {
-	m.w.locked(func() { is = m.up && m.resume == nil })
+	m.w.locked(func() { is = m.up.Load() && m.resume == nil })
 	return is
 }
 
@@ -165,12 +166,13 @@ func (m *machine) kernelOf(h guard.Holding) *kernel {
 
 // powersOn begins a boot.
 func (m *machine) powersOn() {
-	if m.up || m.w.over() {
+	if m.up.Load() || m.w.over() {
 		return
 	}
 	m.w.locked(func() {
-		m.boot++
-		m.up, m.armed, m.kept, m.kernels = true, false, keep.State{}, map[string]*kernel{}
+		m.boot.Add(1)
+		m.up.Store(true)
+		m.armed, m.kept, m.kernels = false, keep.State{}, map[string]*kernel{}
 		for _, v := range m.w.volumes {
 			m.kernels[v.name] = &kernel{m: m, v: v, node: v.target.Node(m.name), binds: map[types.UID]bool{}, containers: map[types.UID]*container{}}
 		}
@@ -186,7 +188,7 @@ func (m *machine) powersOn() {
 // powersOff ends everything on the machine. What was not synced is lost.
 func (m *machine) powersOff() {
 	m.wakes()
-	if !m.up {
+	if !m.up.Load() {
 		return
 	}
 	m.os.dies()
@@ -201,7 +203,8 @@ func (m *machine) powersOff() {
 		}
 	}
 	m.w.locked(func() {
-		m.up, m.armed = false, false
+		m.up.Store(false)
+		m.armed = false
 		for _, k := range m.kernels {
 			for _, c := range k.containers {
 				c.killed = true
@@ -265,7 +268,7 @@ func (m *machine) agents() {
 		World: m.w.mistake.agent(&node{p: p, Node: &owner.Node{
 			Journal: a.kept, Peers: peers{p}, Live: driver.Disk().Live(api), Status: api,
 			Guard: door{p}, Holding: m.holding, MountTable: m.table, Mounter: mounter{p: p},
-			OutOfService: func(context.Context) (bool, error) { return m.tainted, nil },
+			OutOfService: func(context.Context) (bool, error) { return m.tainted.Load(), nil },
 			Clock:        clock.RealClock{}, Warn: func(string, string) {},
 		}}),
 		Poke: a.loop.Poke, Background: a.loop.Background, Log: m.w.log(p),

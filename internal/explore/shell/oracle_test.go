@@ -111,7 +111,7 @@ func (o *oracle) writes(volume string, r *v1alpha1.Ownership) (can bool) {
 	}
 	o.w.locked(func() {
 		k := m.kernels[volume]
-		if !m.up || k == nil {
+		if !m.up.Load() || k == nil {
 			return
 		}
 		view, err := k.node.Look(o.w.ctx, k.v.disk)
@@ -243,7 +243,7 @@ func (o *oracle) ends(p *process, pod *corev1.Pod) {
 	}
 	alive := false
 	o.w.locked(func() {
-		if k := m.kernels[volumeOf(now)]; k != nil && m.up && k.containers[now.UID] != nil {
+		if k := m.kernels[volumeOf(now)]; k != nil && m.up.Load() && k.containers[now.UID] != nil {
 			c := k.containers[now.UID]
 			alive = !c.killed && c.epoch == epochOf(r)
 		}

@@ -222,7 +222,7 @@ func (w *world) blackout(m *machine, e event) {
 	w.count("machines off")
 	says := e.nth
 	time.AfterFunc(3*time.Second, func() {
-		if m.up {
+		if m.up.Load() {
 			return
 		}
 		switch says {
@@ -232,7 +232,7 @@ func (w *world) blackout(m *machine, e event) {
 					`{"machine":"machine-of-`+m.name+`","boot":"`+boot+`","since":"2026-01-01T00:00:00Z"}`)
 			})
 		case 1:
-			w.locked(func() { m.tainted = true })
+			m.tainted.Store(true)
 			m.annotates(func(n *corev1.Node) {
 				n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
 			})
@@ -243,12 +243,12 @@ func (w *world) blackout(m *machine, e event) {
 
 // boots switches a machine on. The taint has to come off before that.
 func (w *world) boots(m *machine) {
-	if m.up || w.over() {
+	if m.up.Load() || w.over() {
 		return
 	}
-	if m.tainted {
+	if m.tainted.Load() {
 		m.annotates(func(n *corev1.Node) { n.Spec.Taints = nil })
-		w.locked(func() { m.tainted = false })
+		m.tainted.Store(false)
 	}
 	m.powersOn()
 }
@@ -265,7 +265,7 @@ func (s *sentry) dies() {
 
 // restarts begins what has died on a machine that runs.
 func (m *machine) restarts() {
-	if !m.up || m.w.over() {
+	if !m.up.Load() || m.w.over() {
 		return
 	}
 	if m.guard.p.isDead() {
