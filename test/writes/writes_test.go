@@ -72,14 +72,14 @@ func TestEachHarmToADiskIsFound(t *testing.T) {
 		want string
 	}{
 		"an old writer goes on over a new one's records": {
-			func(s *story, first, _ *Log) { _, _ = first.Append() }, "record 6 follows another record"},
+			func(_ *story, first, _ *Log) { _, _ = first.Append() }, "record 6 follows another record"},
 		"an old writer writes last": {
-			func(s *story, first, _ *Log) {
+			func(_ *story, first, _ *Log) {
 				first.last.Sequence = 8
 				_, _ = first.Append()
 			}, "an old writer wrote after a new one"},
 		"an old writer replaces the last record": {
-			func(s *story, first, _ *Log) {
+			func(_ *story, first, _ *Log) {
 				first.last.Sequence = 7
 				_, _ = first.Append()
 			}, "record 8 is of term 1"},

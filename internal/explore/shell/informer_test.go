@@ -50,9 +50,7 @@ func (c *caches) of(k kind) *informer {
 	a := c.p.w.api
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for key, o := range a.objects[k] {
-		i.shown[key] = o
-	}
+	maps.Copy(i.shown, a.objects[k])
 	a.informers = append(a.informers, i)
 	return i
 }
@@ -211,9 +209,7 @@ func (i *informer) list() {
 	a.mu.Lock()
 	i.mu.Lock()
 	before, now := i.shown, map[client.ObjectKey]client.Object{}
-	for key, o := range a.objects[i.kind] {
-		now[key] = o
-	}
+	maps.Copy(now, a.objects[i.kind])
 	i.shown, i.gap, i.last = maps.Clone(now), false, time.Now()
 	handlers := i.handlers
 	i.mu.Unlock()

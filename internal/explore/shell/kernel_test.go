@@ -49,10 +49,6 @@ type container struct {
 
 func (k *kernel) stagePath() string { return "/stage/" + k.v.name }
 
-func (k *kernel) content() provision.Content {
-	return provision.Content{Source: "/dev/simdisk/" + k.v.short, Identity: k.v.disk.Identity}
-}
-
 // paths are where the volume is mounted. It is called with the world's lock.
 func (k *kernel) paths() (paths []string) {
 	if k.staged != nil {
@@ -128,7 +124,7 @@ func (c *container) writes(d *dice, p *process) {
 	}
 	if len(c.waiting) > 0 { // a sync
 		err := k.node.WriteBack()
-		w.oracle.wrote(k, c.epoch, err)
+		w.oracle.wrote(c.epoch, err)
 		if err == nil && !k.m.sanAway {
 			w.oracle.acknowledged(k.v, c.waiting)
 			c.wrote = time.Now()
@@ -158,7 +154,7 @@ func (c *container) lands(command simdisk.Write) {
 	}
 	k.flying--
 	err := k.node.Land(command)
-	w.oracle.wrote(k, c.epoch, err)
+	w.oracle.wrote(c.epoch, err)
 	if err == nil && k.m.kernels[k.v.name] == k && !c.killed {
 		w.oracle.acknowledged(k.v, []string{command.Data})
 		c.wrote = time.Now()

@@ -209,7 +209,7 @@ func (o *oracle) vouches(m *machine) {
 }
 
 // wrote notes what became of a write. It is called with the world's lock.
-func (o *oracle) wrote(k *kernel, e lineage.Epoch, err error) {
+func (o *oracle) wrote(e lineage.Epoch, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.counts["writes"]++

@@ -157,14 +157,16 @@ func TestNoEpochBeginsWithoutTheWatchdogThatALostRenewalMayHavePromised(t *testi
 		if err := w.guard.Closed("/agent"); err != nil {
 			t.Fatal(err)
 		}
-		for w.watch(10 * time.Second); w.now()-w.heard > tick; {
+		heard := func() (at time.Duration) { w.set(func() { at = w.heard }); return at }
+		said := func() (is bool) { w.set(func() { is = w.said }); return is }
+		for w.watch(10 * time.Second); w.now()-heard() > tick; {
 			w.watch(sampled)
 		}
 		w.set(func() { w.covered, w.deaf = true, true })
-		if err := w.open(e); err != nil || w.said {
-			t.Fatalf("the lease says that there is a watchdog: %v, and the epoch: %v", w.said, err)
+		if err := w.open(e); err != nil || said() {
+			t.Fatalf("the lease says that there is a watchdog: %v, and the epoch: %v", said(), err)
 		}
-		for !w.said {
+		for !said() {
 			w.watch(sampled)
 		}
 		if err := w.closes(e); err != nil {
@@ -174,8 +176,8 @@ func TestNoEpochBeginsWithoutTheWatchdogThatALostRenewalMayHavePromised(t *testi
 		w.set(func() { w.covered, w.deaf, w.away = false, false, true })
 		for range 2 { // before and after a renewal that does not arrive
 			_, err := w.guard.Open(epoch("v", 2), "/agent")
-			if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.Reason != WatchdogPromised || !w.said {
-				t.Errorf("an epoch begins, and the lease says that it is covered (%v): %v", w.said, err)
+			if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.Reason != WatchdogPromised || !said() {
+				t.Errorf("an epoch begins, and the lease says that it is covered (%v): %v", said(), err)
 			}
 			w.watch(guard.RenewIdle + tick)
 		}

@@ -3,6 +3,7 @@ package zfs_test
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,10 +65,17 @@ func (d *death) here() bool {
 
 // replicaNode is a machine of its own, whose volumes can be copies.
 func replicaNode(t *testing.T, tree string) conformance.ReplicaNode {
-	h, now, d := newHost(), time.Unix(1e9, 0), &death{}
+	h := newHost()
+	// What an ended process still asks goes by the death of the next.
+	var now atomic.Pointer[time.Time]
+	var current atomic.Pointer[death]
+	pass := func(at time.Time) { now.Store(&at) }
+	pass(time.Unix(1e9, 0))
+	current.Store(&death{})
+	h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) { return current.Load().around(c, do) }
 	c := config(h)
 	c.RefreshInterval = 10 * time.Millisecond
-	c.Now = func() time.Time { return now }
+	c.Now = func() time.Time { return *now.Load() }
 	var p *zfs.Provisioner
 	stop := func() {}
 	return conformance.ReplicaNode{
@@ -77,16 +85,15 @@ func replicaNode(t *testing.T, tree string) conformance.ReplicaNode {
 			if p != nil {
 				p.Wait()
 			}
-			if d.is() { // a process that ended crashes no more
-				d = &death{}
+			if current.Load().is() { // a process that ended crashes no more
+				current.Store(&death{})
 			}
-			h.Around = d.around
 			p, stop = start(t, c)
 			return p
 		},
 		Crash: func(at int) func() bool {
 			this := &death{at: at}
-			d = this
+			current.Store(this)
 			return this.is
 		},
 		Write: func(v provision.Volume, text string) {
@@ -98,8 +105,8 @@ func replicaNode(t *testing.T, tree string) conformance.ReplicaNode {
 			h.On(v.Content.Source, func(d *zfstest.Dataset) { text = d.Content })
 			return (text + strings.Repeat("\x00", bytes))[:bytes]
 		},
-		Pass: func(d time.Duration) { now = now.Add(d) },
-		Now:  func() time.Time { return now },
+		Pass: func(d time.Duration) { pass(now.Load().Add(d)) },
+		Now:  func() time.Time { return *now.Load() },
 		Idle: func() {
 			p.Wait()
 			if _, err := p.Report(t.Context()); err != nil {

@@ -56,7 +56,9 @@ func write(device, console string, pause time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	for {
+	next := time.NewTicker(pause)
+	defer next.Stop()
+	for ; ; <-next.C {
 		a, err := log.Append()
 		if err != nil {
 			return err
@@ -64,6 +66,5 @@ func write(device, console string, pause time.Duration) (err error) {
 		if _, err := fmt.Fprintf(out, "\n%s\n", a); err != nil {
 			return err
 		}
-		time.Sleep(pause)
 	}
 }

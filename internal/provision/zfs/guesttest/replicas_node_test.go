@@ -127,7 +127,7 @@ func replicaNode(t *testing.T, name, disk, tree string) conformance.ReplicaNode 
 		Read:  files.read,
 		Pass:  func(d time.Duration) { passed += d },
 		Now:   func() time.Time { return c.Now() },
-		Idle: func() { idle(t, p, name) },
+		Idle:  func() { idle(t, p, name) },
 	}
 }
 
