@@ -138,6 +138,9 @@ func renamedAt(t *testing.T, at int) bool {
 			if err = step(s); err != nil && strings.Contains(err.Error(), "panic: ") {
 				t.Error(err)
 			}
+			if err != nil {
+				_, _ = p.Report(t.Context()) // as the agent does all the time, which reads the groups that are due
+			}
 			return err == nil || t.Failed()
 		}, fmt.Sprintf("step %d does not come to an end", i))
 	}
