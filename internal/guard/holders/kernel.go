@@ -167,16 +167,33 @@ func (k *Kernel) unmount(h guard.Holding) (err error) {
 	if err != nil {
 		return fmt.Errorf("reading mount table: %w", err)
 	}
-	covered := map[string]bool{}
+	stacked, covered := map[string]int{}, map[string]bool{}
+	for _, m := range all {
+		if of(m, h) {
+			stacked[m.Mountpoint]++
+		}
+	}
 	for _, m := range slices.Backward(all) {
 		if !covered[m.Mountpoint] && of(m, h) {
 			if e := unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW); e != nil {
 				err = errors.Join(err, fmt.Errorf("unmounting %s: %w", m.Mountpoint, e))
+			} else if stacked[m.Mountpoint] == 1 {
+				cover(m.Mountpoint)
 			}
 		}
 		covered[m.Mountpoint] = true
 	}
 	return err
+}
+
+// cover mounts an empty filesystem that takes no writes where a pod had the volume. A container that begins anew
+// in that pod would else find a directory of the machine's own disk there: a database would make itself anew in
+// it. The kubelet's call for the pod's end takes every mount off that path. Without the cover the volume is
+// stopped all the same, so a failure keeps no proof back.
+func cover(path string) {
+	if strings.Contains(path, "/volumes/kubernetes.io~csi/") {
+		_ = unix.Mount("berth-stopped", path, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k,mode=0555")
+	}
 }
 
 // Free returns nil if nothing holds a volume: no process has it open or mounted in any mount

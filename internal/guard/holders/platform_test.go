@@ -4,6 +4,7 @@ package holders
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -152,12 +153,17 @@ var (
 // other namespaces may get.
 func (m *machine) filesystem() (h guard.Holding, at string) {
 	m.t.Helper()
+	at = m.shared()
+	return m.filesystemAt(at), at
+}
+
+func (m *machine) filesystemAt(at string) guard.Holding {
+	m.t.Helper()
 	disk := btrfstest.Disk(m.t, 64<<20)
 	btrfstest.Run(m.t, "mkfs.ext4", "-q", disk)
-	at = m.shared()
 	btrfstest.Run(m.t, "mount", disk, at)
 	m.t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
-	return guard.Holding{Device: numberOf(m.t, disk), Block: true}, at
+	return guard.Holding{Device: numberOf(m.t, disk), Block: true}
 }
 
 func (m *machine) shared() string {
@@ -207,6 +213,31 @@ func TestPodsThatHoldAFilesystemAreKilledAndNoOthers(t *testing.T) {
 	}
 	if err := m.kernel.Stop(h); err != nil {
 		t.Errorf("stopping again what is stopped: %v", err)
+	}
+}
+
+func TestAContainerThatBeginsAnewFindsNothingThatItCanWriteTo(t *testing.T) {
+	m := newMachine(t)
+	at := filepath.Join(m.shared(), "pods/uid/volumes/kubernetes.io~csi/pvc/mount")
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := m.filesystemAt(at)
+	btrfstest.Run(t, "mount", "--bind", at, at) // a kubelet that asks twice
+	t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
+	writer := m.start("writer", own, fmt.Sprintf(writes, at+"/file"))
+	m.stops(h)
+	writer.killed()
+	m.stops(h)
+	initialises := func() error { return os.WriteFile(filepath.Join(at, "PG_VERSION"), []byte("18"), 0o600) }
+	if err := initialises(); !errors.Is(err, unix.EROFS) {
+		t.Errorf("a database begins anew where the volume was: %v", err)
+	}
+	if err := unix.Unmount(at, 0); err != nil {
+		t.Error(err)
+	}
+	if err := initialises(); err != nil {
+		t.Errorf("more than one mount was left: %v", err)
 	}
 }
 
