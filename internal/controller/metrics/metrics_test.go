@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/certificates"
 )
 
 // objects stands in for the cache.
@@ -93,7 +94,7 @@ var update = flag.Bool("update", false, "write the scrape anew that the tests of
 func TestTheLeaderShowsVolumesByTheirClaims(t *testing.T) {
 	const path = "../../../test/alerts/testdata/controller.prom"
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(shop())
+	registry.MustRegister(shop(), &certificates.Keeper{})
 	if *update {
 		if err := prometheus.WriteToTextfile(path, registry); err != nil {
 			t.Fatal(err)
