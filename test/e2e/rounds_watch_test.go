@@ -121,7 +121,7 @@ func (c *consoles) since(t time.Time) (n int) {
 	return n
 }
 
-// of is when a writer later than a term acknowledged its first write.
+// after is when a writer later than a term acknowledged its first write.
 func (c *consoles) after(term int64) (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
