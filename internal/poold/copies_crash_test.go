@@ -73,7 +73,7 @@ func header(volume string) provision.StreamHeader {
 	return provision.StreamHeader{Volume: volume, Stream: ownership.Stream{Promise: promise, Target: first, Size: unit}, From: "alpha", Format: "memory-1"}
 }
 
-// blocked returns a pipe that has room for one frame of a stream, so that whoever sends into it waits.
+// blocked returns a pipe that has room for one frame of a stream, so that a sender waits.
 func blocked() (reads, writes *os.File, err error) {
 	if reads, writes, err = os.Pipe(); err == nil {
 		_, err = writes.Write(make([]byte, pipeSize))

@@ -20,7 +20,7 @@ var planted = []struct {
 	{"conflict-swallowed", "a conflict means that the record is written", mistakes{ConflictSwallowed: true}},
 	{"stale-reads", "the watch is up to date", mistakes{StaleReads: true}},
 	{"guard-not-told", "the guard will see the mount", mistakes{GuardNotTold: true}},
-	{"blind-reserve", "whoever holds the reservation loses it", mistakes{BlindReserve: true}},
+	{"blind-reserve", "a node takes the reservation without knowing its holder", mistakes{BlindReserve: true}},
 	{"answered-early", "the volume is unmounted, so the pod may go", mistakes{AnsweredEarly: true}},
 	{"unmount-unproved", "an unmount that succeeded has written everything", mistakes{UnmountUnproved: true}},
 }

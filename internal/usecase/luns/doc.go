@@ -10,8 +10,8 @@
 //
 // A LUN names one Volume at a time, and never goes from one to the next, so no two Volumes get to 3 with the
 // same LUN. Two calls for one Volume may each have taken a LUN: one of them writes 3, and the other LUN is
-// given back, since the Volume can never have it. Whoever is killed, the next call or the reconciler goes on
-// from the objects. Between 2 and 3 the API server is asked whether a Volume that was made by hand names the
+// given back, since the Volume can never have it. If a process is killed between two writes, the next call or
+// the reconciler goes on from the objects. Between 2 and 3 the API server is asked whether a Volume that was made by hand names the
 // disk.
 //
 // # The end of a volume
