@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -27,6 +28,8 @@ type asking struct {
 	off *staging.Off
 	// unmounted: off has been used.
 	unmounted bool
+	// silent are the nodes that did not answer an earlier decision of this chain.
+	silent map[string]bool
 }
 
 // look is what one decision rests on, and is changed by.
@@ -130,7 +133,7 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 		record.Tell(&l.facts, nil, err)
 	}
 	if v := l.facts.Record; v != nil {
-		l.facts.Peers = w.Ask(ctx, id, others(v, o.c.Node))
+		l.facts.Peers = a.ask(ctx, w, id, others(v, o.c.Node))
 	}
 	o.c.Medium.survey(ctx, o, l)
 	standing, err := w.Standing(ctx)
@@ -144,6 +147,23 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 	l.facts.SinceRenewal, l.facts.OutOfService = standing.SinceRenewal, standing.OutOfService
 	l.facts.Lapsed = o.lapsed(l)
 	return l, ctx.Err()
+}
+
+// ask asks the nodes, and none twice that did not answer: a chain of ten decisions would wait ten times for
+// a node without power, while a pod waits for its volume. The rules take a node that is not asked for one
+// that does not answer.
+func (a *asking) ask(ctx context.Context, w World, id string, nodes []string) []ownership.Peer {
+	nodes = slices.DeleteFunc(nodes, func(node string) bool { return a.silent[node] })
+	answers := w.Ask(ctx, id, nodes)
+	for _, node := range nodes {
+		if !slices.ContainsFunc(answers, func(p ownership.Peer) bool { return p.Node == node }) {
+			if a.silent == nil {
+				a.silent = map[string]bool{}
+			}
+			a.silent[node] = true
+		}
+	}
+	return answers
 }
 
 // mounted says whether pods of this node may have the volume. What cannot be found out counts as yes:

@@ -141,13 +141,14 @@ func (o *Owner) Fetch(_ context.Context, id string) error {
 // Take implements staging.Owner.
 func (o *Owner) Take(ctx context.Context, id string, use func(context.Context) error) error {
 	o.hinted(id, func(h *hint) { h.wanted = o.c.World.Now().Add(patience) })
+	before := &asking{idle: true}
 	if !o.mayContinue(id) {
 		// The rules give up an epoch that begins before the copy knows the record's: know it first.
-		if _, err := o.follow(ctx, id, &asking{idle: true}); err != nil {
+		if _, err := o.follow(ctx, id, before); err != nil {
 			return err
 		}
 	}
-	return o.reach(ctx, id, &asking{wanted: true, use: use})
+	return o.reach(ctx, id, &asking{wanted: true, use: use, silent: before.silent})
 }
 
 // Holds implements staging.Owner.

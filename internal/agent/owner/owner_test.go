@@ -52,6 +52,22 @@ func TestAnotherNodeWaitsForTheOwner(t *testing.T) {
 	}
 }
 
+// Each question to a node without power takes its whole time-out, and a pod waits meanwhile.
+func TestACallWaitsOnceForANodeThatDoesNotAnswer(t *testing.T) {
+	c := calm(t)
+	a, b := c.machines[0], c.machines[1]
+	b.slept = true
+	must(t, a.take())
+	if c.unanswered != 1 {
+		t.Errorf("Take waited %d times for a node without power", c.unanswered)
+	}
+	c.unanswered = 0
+	must(t, a.give())
+	if c.unanswered != 1 {
+		t.Errorf("Give waited %d times", c.unanswered)
+	}
+}
+
 func TestANodeThatIsFencedClosesItsEpochsAndThenGivesItsWord(t *testing.T) {
 	c := calm(t)
 	a := c.machines[0]

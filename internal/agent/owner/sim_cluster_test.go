@@ -47,8 +47,10 @@ type cluster struct {
 	revision int
 	down     bool
 	restored int
-	stuck    error // of unmounts that no kubelet asked for
-	plot     plot
+	// unanswered is how often a machine has waited in vain for the answer of another.
+	unanswered int
+	stuck      error // of unmounts that no kubelet asked for
+	plot       plot
 	// effects are the names of those that have happened.
 	effects []string
 	// plan is what the controller has decided and not written yet.

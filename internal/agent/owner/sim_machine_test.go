@@ -186,7 +186,11 @@ func (w *world) Ask(_ context.Context, _ string, nodes []string) (out []ownershi
 		return nil
 	}
 	for _, n := range w.m.c.machines {
-		if slices.Contains(nodes, n.name) && n.answers() {
+		switch {
+		case !slices.Contains(nodes, n.name):
+		case !n.answers():
+			w.m.c.unanswered++
+		default:
 			if p, known := n.peer(); known {
 				out = append(out, p)
 			}
