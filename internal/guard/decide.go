@@ -43,7 +43,8 @@ const (
 	Fence
 	// Stop the writers of Volumes. It fences the guard, too.
 	Stop
-	// Reset is a Stop that did not succeed in its time: the machine is left to the watchdog.
+	// Reset is a Stop that did not succeed in its time, of writers whose late writes no disk keeps out: the
+	// machine is left to the watchdog.
 	// Writers are stopped as before, and if that succeeds after all, the watchdog is fed again.
 	Reset
 	// End the process: nothing is open.
@@ -64,7 +65,9 @@ const (
 	StillRunning ownership.Reason = "StillRunning"
 	// NotStopped: writers could not be stopped in time.
 	NotStopped ownership.Reason = "NotStopped"
-	// NotStoppedNoWatchdog: the same, and nothing resets the machine.
+	// NotStoppedReserved: the same, and their disks keep their late writes out.
+	NotStoppedReserved ownership.Reason = "NotStoppedReserved"
+	// NotStoppedNoWatchdog: the same, their disks do not, and nothing resets the machine.
 	NotStoppedNoWatchdog ownership.Reason = "NotStoppedNoWatchdog"
 	// Asked: the process was asked to end.
 	Asked ownership.Reason = "Asked"
@@ -75,8 +78,8 @@ type Decision struct {
 	Verb Verb
 	// Volumes whose writers are stopped.
 	Volumes []Epoch
-	// Feed the watchdog: the promise holds until it would reset the machine. Disarm it: nothing
-	// is open. Within is how long after a feeding it resets the machine.
+	// Feed the watchdog: the promise holds until it would reset the machine, or the guard has kept it.
+	// Disarm it: nothing is open. Within is how long after a feeding it resets the machine.
 	Feed, Disarm bool
 	Within       time.Duration
 	// Ask the peers whether they are without the API, too.
@@ -91,7 +94,7 @@ func Decide(f *Facts) Decision {
 	d := decide(f, must, why)
 	unsafe := f.unsafe()
 	goesOn := (d.Verb == Hold || d.Verb == Renew) && unsafe < ownership.SelfFenceAfter-Fresh
-	d.Feed = f.Armed && (len(f.Running) == 0 || goesOn)
+	d.Feed = f.Armed && (goesOn || len(f.unreserved()) == 0)
 	d.Disarm = f.Armed && f.Stoppable && len(f.Open) == 0
 	d.Within = WatchdogSoon
 	if unsafe < WatchdogAfter-Fresh {
@@ -137,13 +140,26 @@ func stop(f *Facts, must bool, why ownership.Why) Decision {
 	if !f.Fenced || f.Now-f.FencedAt < stopWithin {
 		return d
 	}
+	left := f.unreserved()
+	if len(left) == 0 {
+		d.Reason = NotStoppedReserved
+		d.Message = fmt.Sprintf("the writers of %s could not be stopped yet, and are stopped again; their disks take no write of theirs once another node owns the volumes", names(f.Running))
+		return d
+	}
 	d.Verb, d.Reason = Reset, NotStopped
-	d.Message = fmt.Sprintf("the writers of %s could not be stopped; the watchdog resets this machine", names(f.Running))
+	d.Message = fmt.Sprintf("the writers of %s could not be stopped; the watchdog resets this machine", names(left))
 	if !f.Armed {
 		d.Reason = NotStoppedNoWatchdog
-		d.Message = fmt.Sprintf("the writers of %s could not be stopped, and this machine has no watchdog: power it off", names(f.Running))
+		d.Message = fmt.Sprintf("the writers of %s could not be stopped, and this machine has no watchdog: power it off", names(left))
 	}
 	return d
+}
+
+// unreserved are the running epochs whose late writes nothing but the end of their writers keeps out. Only
+// for them the machine is reset: a disk that is cut off hangs its writers for minutes, and a reset for
+// their sake would take the machine's other pods with them.
+func (f *Facts) unreserved() []Epoch {
+	return slices.DeleteFunc(slices.Clone(f.Running), Epoch.reserved)
 }
 
 func names(epochs []Epoch) string {

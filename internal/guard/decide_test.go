@@ -46,6 +46,15 @@ func fencedLongAgo(f *Facts) { f.Fenced, f.FencedAt = true, f.Now-time.Minute }
 
 func stopped(f *Facts) { f.Running = nil }
 
+// reserved are facts of a node whose volumes are on disks that keep late writes out: all, or the first.
+func reserved(f *Facts) {
+	for i := range f.Open {
+		f.Open[i].Reserved = true
+	}
+}
+
+func firstReserved(f *Facts) { f.Open[0].Reserved = true }
+
 func ending(f *Facts) { f.Ending = true }
 
 // exempt are facts of a node whose peers were without the API, too, when they were asked.
@@ -80,6 +89,10 @@ func TestTheGuardDecidesBySilenceEpochsAndTheWordOfTheAgent(t *testing.T) {
 		"a fenced guard stops what still runs":                 {facts("v").with(fenced), Stop, StillRunning, false, false},
 		"writers that do not stop are left to the watchdog":    {facts("v").with(fencedLongAgo).with(silent(time.Minute)), Reset, NotStopped, false, false},
 		"without a watchdog a person must act":                 {facts("v").with(fencedLongAgo).with(silent(time.Minute)).with(func(f *Facts) { f.Armed = false }), Reset, NotStoppedNoWatchdog, false, false},
+		"a disk that keeps late writes out needs no reset":     {facts("v").with(reserved).with(fencedLongAgo).with(silent(time.Minute)), Stop, NotStoppedReserved, true, false},
+		"not even without a watchdog":                          {facts("v").with(reserved).with(fencedLongAgo).with(func(f *Facts) { f.Armed = false }), Stop, NotStoppedReserved, false, false},
+		"its writers stop all the same":                        {facts("v").with(reserved).with(silent(20 * s)), Stop, ownership.CutOff, true, false},
+		"another volume beside it needs the reset":             {facts("v", "w").with(firstReserved).with(fencedLongAgo).with(silent(time.Minute)), Reset, NotStopped, false, false},
 		"a watchdog is disarmed once nothing is open":          {facts().with(func(f *Facts) { f.Armed = true }), Hold, ownership.LeaseHeld, true, true},
 		"one that cannot be disarmed is fed":                   {facts().with(func(f *Facts) { f.Armed, f.Stoppable = true, false }), Hold, ownership.LeaseHeld, true, false},
 		"asked to end, the guard stays while an epoch is open": {facts("v").with(ending), Hold, ownership.LeaseHeld, true, false},
@@ -115,6 +128,10 @@ func TestWritersStopTogether(t *testing.T) {
 	d = Decide(facts("b", "a").with(fencedLongAgo).with(func(f *Facts) { f.Armed = false }))
 	if !strings.Contains(d.Message, "writers of a, b could not") || !strings.Contains(d.Message, "power it off") {
 		t.Errorf("without a watchdog it says: %s", d.Message)
+	}
+	d = Decide(facts("b", "a").with(firstReserved).with(fencedLongAgo))
+	if len(d.Volumes) != 2 || !strings.Contains(d.Message, "writers of a could not") {
+		t.Errorf("stopping %v, beside a disk that keeps late writes out: %s", d.Volumes, d.Message)
 	}
 }
 

@@ -13,7 +13,12 @@ type Epoch struct {
 	Volume  string        `json:"volume"`
 	Epoch   lineage.Epoch `json:"epoch"`
 	Holding Holding       `json:"holding"`
+	// Reserved: the volume's disk takes no write of this epoch once another node has its reservation
+	// (ownership.Traits.Reserves). No other node relies on the end of such writers.
+	Reserved bool `json:"reserved,omitempty"`
 }
+
+func (e Epoch) reserved() bool { return e.Reserved }
 
 // Compare orders epochs by volume.
 func Compare(a, b Epoch) int { return cmp.Compare(a.Volume, b.Volume) }

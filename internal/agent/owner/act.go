@@ -59,7 +59,8 @@ func (o actor) use(ctx context.Context, l *look, a *asking) error {
 		return err
 	}
 	e := l.facts.Copy.Opened
-	if err := o.c.World.OpenEpoch(ctx, l.id, e, content); err != nil {
+	reserved := l.facts.Record.Kind.Traits().Reserves
+	if err := o.c.World.OpenEpoch(ctx, l.id, e, content, reserved); err != nil {
 		return fmt.Errorf("%w: registering epoch %v of volume %s at the guard of this node: %w", provision.ErrUnavailable, e, l.id, err)
 	}
 	if err := o.keep(l, func(k *journal.Kept) error {

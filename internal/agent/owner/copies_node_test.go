@@ -218,10 +218,12 @@ func (w *copyWorld) Standing(context.Context) (owner.Standing, error) {
 	return owner.Standing{SinceRenewal: w.k.f.now - w.k.renewed, Fenced: w.k.fenced}, w.effect("Standing", func() error { return nil })
 }
 
-func (w *copyWorld) OpenEpoch(_ context.Context, _ string, e lineage.Epoch, _ provision.Content) error {
+func (w *copyWorld) OpenEpoch(_ context.Context, _ string, e lineage.Epoch, _ provision.Content, reserved bool) error {
 	return w.effect("OpenEpoch", func() error {
 		k := w.k
 		switch {
+		case reserved:
+			return errors.New("the guard would not reset the machine, and nothing keeps late writes out of the copy")
 		case k.fenced || k.f.now-k.renewed >= ownership.SelfFenceAfter:
 			return errors.New("the guard is fenced")
 		case !k.guarded.IsZero() && k.guarded != e:

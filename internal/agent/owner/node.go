@@ -107,12 +107,12 @@ func (n *Node) Standing(ctx context.Context) (Standing, error) {
 }
 
 // OpenEpoch implements World.
-func (n *Node) OpenEpoch(ctx context.Context, volume string, e lineage.Epoch, content provision.Content) error {
+func (n *Node) OpenEpoch(ctx context.Context, volume string, e lineage.Epoch, content provision.Content, reserved bool) error {
 	holding, err := n.Holding(content)
 	if err != nil {
 		return err
 	}
-	warning, err := n.Guard.Open(ctx, guard.Epoch{Volume: volume, Epoch: e, Holding: holding})
+	warning, err := n.Guard.Open(ctx, guard.Epoch{Volume: volume, Epoch: e, Holding: holding, Reserved: reserved})
 	if warning != "" {
 		n.Warn(volume, warning)
 	}

@@ -37,8 +37,8 @@ func TestANodeTellsItsGuardOfAnEpochByTheKernelsNameOfTheDevice(t *testing.T) {
 		Holding: func(provision.Content) (guard.Holding, error) { return guard.Holding{Device: "8:16", Block: true}, nil },
 		Warn:    func(_, warning string) { warned = warning },
 	}
-	must(t, n.OpenEpoch(t.Context(), theVolume, e, theDiskContent))
-	if want := (guard.Epoch{Volume: theVolume, Epoch: e, Holding: guard.Holding{Device: "8:16", Block: true}}); s.opened != want || warned == "" {
+	must(t, n.OpenEpoch(t.Context(), theVolume, e, theDiskContent, true))
+	if want := (guard.Epoch{Volume: theVolume, Epoch: e, Holding: guard.Holding{Device: "8:16", Block: true}, Reserved: true}); s.opened != want || warned == "" {
 		t.Errorf("the guard knows %+v, warned %q", s.opened, warned)
 	}
 	must(t, n.CloseEpoch(t.Context(), theVolume, e))
@@ -47,7 +47,7 @@ func TestANodeTellsItsGuardOfAnEpochByTheKernelsNameOfTheDevice(t *testing.T) {
 	}
 	gone := errors.New("no such device")
 	n.Holding = func(provision.Content) (guard.Holding, error) { return guard.Holding{}, gone }
-	is(t, n.OpenEpoch(t.Context(), theVolume, e, theDiskContent), gone)
+	is(t, n.OpenEpoch(t.Context(), theVolume, e, theDiskContent, true), gone)
 }
 
 func TestANodeWhoseGuardOrTaintsCannotBeReadHasNoStanding(t *testing.T) {

@@ -203,10 +203,12 @@ func (w *world) Standing(context.Context) (owner.Standing, error) {
 	return owner.Standing{SinceRenewal: w.m.c.now - w.m.renewed, Fenced: w.m.fenced}, w.effect("Standing", func() error { return nil })
 }
 
-func (w *world) OpenEpoch(_ context.Context, _ string, e lineage.Epoch, _ provision.Content) error {
+func (w *world) OpenEpoch(_ context.Context, _ string, e lineage.Epoch, _ provision.Content, reserved bool) error {
 	return w.effect("OpenEpoch", func() error {
 		m := w.m
 		switch {
+		case !reserved:
+			return errors.New("the guard would reset the machine for a disk that keeps late writes out")
 		case m.fenced || m.c.now-m.renewed >= ownership.SelfFenceAfter:
 			return errors.New("the guard is fenced")
 		case !m.guarded.IsZero() && m.guarded != e:

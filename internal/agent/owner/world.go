@@ -41,9 +41,10 @@ type World interface {
 
 	// 8. Standing returns how the guard and the administrator see this node.
 	Standing(ctx context.Context) (Standing, error)
-	// 9. OpenEpoch registers an epoch at the guard, which may refuse it. 10. CloseEpoch ends it, if
+	// 9. OpenEpoch registers an epoch at the guard, which may refuse it; reserved says that the disk itself
+	// keeps late writes of the epoch out. 10. CloseEpoch ends it, if
 	// nothing on the node holds the volume; one that the guard does not know has ended.
-	OpenEpoch(ctx context.Context, volume string, e lineage.Epoch, content provision.Content) error
+	OpenEpoch(ctx context.Context, volume string, e lineage.Epoch, content provision.Content, reserved bool) error
 	CloseEpoch(ctx context.Context, volume string, e lineage.Epoch) error
 	// 11. AllClosed gives the guard the word that every epoch of the node is closed.
 	AllClosed(ctx context.Context) error

@@ -43,7 +43,9 @@ func (forgetful) Store(journal.Kept) error { return nil }
 
 type silent struct{ owner.World }
 
-func (silent) OpenEpoch(context.Context, string, lineage.Epoch, provision.Content) error { return nil }
+func (silent) OpenEpoch(context.Context, string, lineage.Epoch, provision.Content, bool) error {
+	return nil
+}
 
 type hasty struct{ owner.World }
 
