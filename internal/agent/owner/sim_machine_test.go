@@ -136,6 +136,10 @@ func (w *world) Store(k journal.Kept) error {
 	return err
 }
 
+func (w *world) Forget(volume string) error {
+	return w.effect("Forget", func() error { return w.j.Forget(volume) })
+}
+
 func (w *world) Mounts(provision.Content) ([]string, error) {
 	if w.m.device == nil {
 		return w.m.binds, nil
