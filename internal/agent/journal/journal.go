@@ -79,9 +79,9 @@ func (j Journal) Store(k Kept) error {
 	return nil
 }
 
-// Forget removes what is kept about a volume. After an error it may still be kept. The caller makes
+// Erase removes what is kept about a volume. After an error it may still be kept. The caller makes
 // sure that nothing can need it any more: the node has left the volume, and the volume is deleted.
-func (j Journal) Forget(volume string) error {
+func (j Journal) Erase(volume string) error {
 	if !v1alpha1.IsVolumeName(volume) {
 		return fmt.Errorf("%w: %.64q is no volume id", provision.ErrInvalid, volume)
 	}

@@ -158,8 +158,8 @@ func (w *copyWorld) Store(k journal.Kept) error {
 	return w.effect("Store", func() error { return w.j.Store(k) })
 }
 
-func (w *copyWorld) Forget(volume string) error {
-	return w.effect("Forget", func() error { return w.j.Forget(volume) })
+func (w *copyWorld) Erase(volume string) error {
+	return w.effect("Erase", func() error { return w.j.Erase(volume) })
 }
 
 func (w *copyWorld) Mounts(provision.Content) ([]string, error) {

@@ -6,14 +6,6 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// What a node keeps of a volume is needed as long as there may be a record: a node that forgot a promise
-// could write into an epoch that it gave up. That there is no record does not prove that none comes back: a
-// backup from before the volume was made looks the same. So the node forgets a volume only if it has seen
-// both: a record of a volume that is being deleted, when nothing of the volume was left here, and then no
-// record. No epoch begins in a volume that is being deleted. An agent that ends between the two keeps the
-// file; a record that comes back with an older backup finds a disk that this node has left, and whose
-// reservation decides who writes.
-
 // noteLeaving notes whether the record says that the volume is being deleted, and nothing of it is left here.
 func (o *Owner) noteLeaving(l *look) {
 	if v := l.facts.Record; v != nil {
@@ -21,14 +13,20 @@ func (o *Owner) noteLeaving(l *look) {
 	}
 }
 
-// forget removes what the node keeps of a volume that was deleted.
+// forget removes what the node keeps of a volume that was deleted. As long as there may be a record, that is
+// needed: a node that forgot a promise could write into an epoch that it gave up. That there is no record does
+// not prove that none comes back: a backup from before the volume was made looks the same. So forget asks for
+// two things: noteLeaving has seen a record of a volume that is being deleted, in which no epoch begins, when
+// nothing of the volume was left here; and now there is no record. An agent that ends between the two keeps
+// the file. A record that comes back later, with an older backup, finds a disk that this node has left, and
+// whose reservation decides which node writes.
 func (o actor) forget(l *look) error {
 	gone := false
 	o.hinted(l.id, func(h *hint) { gone = l.facts.Record == nil && l.facts.Absent && h.leaves && left(l, h) })
 	if !gone {
 		return nil
 	}
-	if err := o.c.World.Forget(l.id); err != nil {
+	if err := o.c.World.Erase(l.id); err != nil {
 		return fmt.Errorf("volume %s was deleted: %w", l.id, err)
 	}
 	o.c.Log.Info("a deleted volume is forgotten", "volume", l.id)

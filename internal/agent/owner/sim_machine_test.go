@@ -136,8 +136,8 @@ func (w *world) Store(k journal.Kept) error {
 	return err
 }
 
-func (w *world) Forget(volume string) error {
-	return w.effect("Forget", func() error { return w.j.Forget(volume) })
+func (w *world) Erase(volume string) error {
+	return w.effect("Erase", func() error { return w.j.Erase(volume) })
 }
 
 func (w *world) Mounts(provision.Content) ([]string, error) {
