@@ -92,7 +92,7 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 	if err := (actor{o}).tellGuard(ctx, l); err != nil {
 		return out, false, err
 	}
-	o.noteLeaving(l)
+	(actor{o}).noteLeaving(l)
 	rules := o.c.Rules
 	if !a.wanted {
 		rules.Stage = nil // only a call of the kubelet takes a volume over

@@ -7,7 +7,7 @@ import (
 )
 
 // noteLeaving notes whether the record says that the volume is being deleted, and nothing of it is left here.
-func (o *Owner) noteLeaving(l *look) {
+func (o actor) noteLeaving(l *look) {
 	if v := l.facts.Record; v != nil {
 		o.hinted(l.id, func(h *hint) { h.leaves = v.Deleting && left(l, h) })
 	}

@@ -13,16 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// users finds what has a filesystem mounted.
+type users struct{ *Filesystem }
+
 // Users returns where a subvolume, one in it, or anything at a path of the filesystem is mounted: in
 // each mount namespace of a process that this one sees. The number of the device in a mount table
 // proves which filesystem a mount is of, and the id which subvolume. The path is of the filesystem
 // proved so, and only adds to what is found.
-func (f *Filesystem) Users(subvolume uint64, path string) (targets []string, err error) {
-	roots, err := f.Roots()
+func (u users) Users(subvolume uint64, path string) (targets []string, err error) {
+	roots, err := u.Roots()
 	if err != nil {
 		return nil, err
 	}
-	number, err := f.number()
+	number, err := u.number()
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +97,13 @@ type superblockNumber struct{ major, minor int }
 
 // number returns the filesystem's own. stat shows a number of each subvolume's own instead, and this
 // mount is in no table; but what the kernel says of a watch on a directory names the filesystem.
-func (f *Filesystem) number() (n superblockNumber, err error) {
+func (u users) number() (n superblockNumber, err error) {
 	watch, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 	if err != nil {
 		return n, fmt.Errorf("asking for the number of the filesystem: %w", err)
 	}
 	defer unix.Close(watch)
-	if _, err = unix.InotifyAddWatch(watch, fmt.Sprintf("/proc/self/fd/%d", f.top.Fd()), unix.IN_DELETE_SELF|unix.IN_ONLYDIR); err != nil {
+	if _, err = unix.InotifyAddWatch(watch, fmt.Sprintf("/proc/self/fd/%d", u.top.Fd()), unix.IN_DELETE_SELF|unix.IN_ONLYDIR); err != nil {
 		return n, fmt.Errorf("asking for the number of the filesystem: %w", err)
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", watch))
