@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"berth.dev/berth/internal/decide"
 	contract "berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/guard/keep"
 	"berth.dev/berth/internal/guard/watchdog"
@@ -112,7 +113,7 @@ func (i *island) flags(node, process string, by issue.Authority) peerFlags {
 	f := peerFlags{address: "127.0.0.1:0", podIP: "127.0.0.1", dir: filepath.Join(i.TempDir(), "keys"), authorities: i.published}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(i.T, err)
-	decision := issue.Decision{Verb: issue.Sign, Node: node, Request: &x509.CertificateRequest{PublicKey: key.Public()}}
+	decision := issue.Answer{Decision: decide.Decision{Verb: issue.Sign}, Node: node, Request: &x509.CertificateRequest{PublicKey: key.Public()}}
 	text, err := by.Sign(decision, time.Now(), rand.Reader)
 	must(i.T, err)
 	der, err := x509.MarshalECPrivateKey(key)

@@ -131,13 +131,13 @@ func (f *checkReplicationFlags) run(ctx context.Context, out, notes io.Writer) (
 		}
 		return trial.Serve(ctx, side, size.Value(), listener)
 	}
-	outcome, err := trial.Fetch(ctx, side, f.from, func(ctx context.Context) (net.Conn, error) {
+	figures, err := trial.Fetch(ctx, side, f.from, func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", f.address)
 	})
 	if err != nil {
 		return err
 	}
-	return trial.Print(out, outcome)
+	return trial.Print(out, figures)
 }
 
 // source is where this node's certificate comes from.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/quarantine"
 )
 
@@ -72,9 +73,9 @@ func (b *bulk) judge(steps []quarantine.Step) error {
 		switch {
 		case s.Error != "":
 			failed++
-		case s.Action == quarantine.ActionRefuse:
+		case s.Action == decide.Refuse:
 			refused++
-		case s.Action == quarantine.ActionAdopt:
+		case s.Action == quarantine.Adopting:
 			adopt++
 		}
 	}

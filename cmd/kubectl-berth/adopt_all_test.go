@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/quarantine"
 )
 
@@ -51,7 +52,7 @@ func TestAllDataIsAdoptedAsThePlanSays(t *testing.T) {
 	}
 	again, _, err := say(t, c, "adopt", "--all", "--yes", "-o", "json")
 	var steps []quarantine.Step
-	if err != nil || json.Unmarshal([]byte(again), &steps) != nil || len(steps) != 2 || steps[0].Action != quarantine.ActionNone {
+	if err != nil || json.Unmarshal([]byte(again), &steps) != nil || len(steps) != 2 || steps[0].Action != decide.None {
 		t.Errorf("%v: %s", err, again)
 	}
 }

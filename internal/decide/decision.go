@@ -1,9 +1,10 @@
 package decide
 
-// Verb is what a process does next.
+// Verb is what a process does next. A package that decides names the verbs of its own.
 type Verb string
 
-// The verbs. Each is safe to carry out again after a crash.
+// The verbs of nodes' agents, and those that several packages have. Each is safe to carry out again after a
+// crash.
 const (
 	// None: all is as it should be, and the objects say so.
 	None Verb = "None"

@@ -1,5 +1,6 @@
-// Package decide holds the form of the decisions of Berth's processes. The packages below it
-// hold the decisions themselves:
+// Package decide holds the form of the decisions of Berth's processes. Packages that decide
+// elsewhere (guard, replicate/cert/issue, quarantine) use the form, too. The packages below it hold
+// the other decisions:
 //
 //	replica    what a node does next about its replica of a volume
 //	snapshot   what a node does next about a snapshot
@@ -8,6 +9,7 @@
 //	wish       which pools are to exist on a node, and of which disks
 //	notice     which events a node's report deserves
 //	attach     where the attachments of shared disks go
+//	gone       what happens to a claim whose Node was deleted
 //	entries    which reason the error of a step gets, and how an entry is written
 //
 // A decision is a function of values. It reads neither the cluster nor the machine nor a clock,

@@ -173,7 +173,7 @@ func (w faults) approve(c int) bool {
 }
 
 // deleteVolume records that the volume's data shall be destroyed. A backup from before that is another
-// story: it finds what is left of a volume that nobody wants.
+// story: it finds what is left of a volume that no claim wants.
 func (w faults) deleteVolume() bool {
 	v := w.server.current.volume
 	if v == nil || v.Deleting {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -30,30 +31,24 @@ const (
 	stopWithin = 5 * time.Second
 )
 
-// Verb is what the guard does next.
-type Verb int
-
+// The verbs of the guard's decisions.
 const (
 	// Hold: nothing but the watchdog.
-	Hold Verb = iota
+	Hold decide.Verb = "Hold"
 	// Renew the lease.
-	Renew
+	Renew decide.Verb = "Renew"
 	// Fence: from now on renew nothing and let no epoch begin, until the agent says that it has
 	// closed every epoch. Nothing is open that would have to be stopped.
-	Fence
+	Fence decide.Verb = "Fence"
 	// Stop the writers of Volumes. It fences the guard, too.
-	Stop
+	Stop decide.Verb = "Stop"
 	// Reset is a Stop that did not succeed in its time, of writers whose late writes no disk keeps out: the
 	// machine is left to the watchdog.
 	// Writers are stopped as before, and if that succeeds after all, the watchdog is fed again.
-	Reset
+	Reset decide.Verb = "Reset"
 	// End the process: nothing is open.
-	End
+	End decide.Verb = "End"
 )
-
-var verbs = [...]string{"Hold", "Renew", "Fence", "Stop", "Reset", "End"}
-
-func (v Verb) String() string { return verbs[v] }
 
 // The reasons of the guard's own. ownership has those of MustStop.
 const (
@@ -73,9 +68,9 @@ const (
 	Asked ownership.Reason = "Asked"
 )
 
-// Decision is what the guard does next, and what it does with the watchdog.
-type Decision struct {
-	Verb Verb
+// Answer is what the guard does next, and what it does with the watchdog.
+type Answer struct {
+	decide.Decision
 	// Volumes whose writers are stopped.
 	Volumes []Epoch
 	// Feed the watchdog: the promise holds until it would reset the machine, or the guard has kept it.
@@ -83,15 +78,17 @@ type Decision struct {
 	Feed, Disarm bool
 	Within       time.Duration
 	// Ask the peers whether they are without the API, too.
-	Ask     bool
-	Reason  ownership.Reason
-	Message string
+	Ask bool
+}
+
+func to(verb decide.Verb, reason ownership.Reason, message string) Answer {
+	return Answer{Decision: decide.Decision{Verb: verb, Reason: string(reason), Message: message}}
 }
 
 // Decide returns what to do. The first rule that matches decides.
-func Decide(f *Facts) Decision {
+func Decide(f *Facts) Answer {
 	must, why := ownership.MustStop(f.Contact())
-	d := decide(f, must, why)
+	d := next(f, must, why)
 	unsafe := f.unsafe()
 	goesOn := (d.Verb == Hold || d.Verb == Renew) && unsafe < ownership.SelfFenceAfter-Fresh
 	d.Feed = f.Armed && (goesOn || len(f.unreserved()) == 0)
@@ -104,23 +101,23 @@ func Decide(f *Facts) Decision {
 	return d
 }
 
-func decide(f *Facts, must bool, why ownership.Why) Decision {
+func next(f *Facts, must bool, why ownership.Why) Answer {
 	switch {
 	case len(f.Running) > 0 && (must || f.Fenced):
 		return stop(f, must, why)
 	case f.Ending && len(f.Open) == 0 && (!f.Armed || f.Stoppable):
-		return Decision{Verb: End, Reason: Asked, Message: "asked to end, and no epoch is open"}
+		return to(End, Asked, "asked to end, and no epoch is open")
 	case f.Fenced:
-		return Decision{Verb: Hold, Reason: Fenced, Message: "waiting for the agent's word that it has closed every epoch of this node"}
+		return to(Hold, Fenced, "waiting for the agent's word that it has closed every epoch of this node")
 	case must:
-		return Decision{Verb: Fence, Reason: why.Reason, Message: why.Message()}
+		return to(Fence, why.Reason, why.Message())
 	case !f.Renewing && (f.Tried == 0 || f.Now-f.Tried >= f.interval()):
-		return Decision{Verb: Renew, Reason: Due, Message: "renewing the lease"}
+		return to(Renew, Due, "renewing the lease")
 	case f.Exempted > f.Renewed:
 		why = ownership.Why{Reason: ownership.APIAway, Count: f.Alike}
-		return Decision{Verb: Hold, Reason: why.Reason, Message: why.Message()}
+		return to(Hold, why.Reason, why.Message())
 	default:
-		return Decision{Verb: Hold, Reason: why.Reason, Message: why.Message()}
+		return to(Hold, why.Reason, why.Message())
 	}
 }
 
@@ -132,24 +129,25 @@ func (f *Facts) interval() time.Duration {
 }
 
 // stop stops the writers. It is a failure if they run on after their time.
-func stop(f *Facts, must bool, why ownership.Why) Decision {
-	d := Decision{Verb: Stop, Volumes: f.Running, Reason: why.Reason, Message: why.Message()}
+func stop(f *Facts, must bool, why ownership.Why) Answer {
+	d := to(Stop, why.Reason, why.Message())
+	d.Volumes = f.Running
 	if !must {
-		d.Reason, d.Message = StillRunning, "the guard is fenced, and something may still write; stopping it"
+		d.Reason, d.Message = string(StillRunning), "the guard is fenced, and something may still write; stopping it"
 	}
 	if !f.Fenced || f.Now-f.FencedAt < stopWithin {
 		return d
 	}
 	left := f.unreserved()
 	if len(left) == 0 {
-		d.Reason = NotStoppedReserved
+		d.Reason = string(NotStoppedReserved)
 		d.Message = fmt.Sprintf("the writers of %s could not be stopped yet, and are stopped again; their disks take no write of theirs once another node owns the volumes", names(f.Running))
 		return d
 	}
-	d.Verb, d.Reason = Reset, NotStopped
+	d.Verb, d.Reason = Reset, string(NotStopped)
 	d.Message = fmt.Sprintf("the writers of %s could not be stopped; the watchdog resets this machine", names(left))
 	if !f.Armed {
-		d.Reason = NotStoppedNoWatchdog
+		d.Reason = string(NotStoppedNoWatchdog)
 		d.Message = fmt.Sprintf("the writers of %s could not be stopped, and this machine has no watchdog: power it off", names(left))
 	}
 	return d

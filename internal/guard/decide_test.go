@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 )
@@ -65,7 +66,7 @@ func exempt(ago time.Duration) func(*Facts) {
 func TestTheGuardDecidesBySilenceEpochsAndTheWordOfTheAgent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		f            *Facts
-		verb         Verb
+		verb         decide.Verb
 		reason       ownership.Reason
 		feed, disarm bool
 	}{
@@ -110,10 +111,10 @@ func TestTheGuardDecidesBySilenceEpochsAndTheWordOfTheAgent(t *testing.T) {
 				tc.f.Tried, tc.verb = tc.f.Now-s, Hold
 			}
 			d := Decide(tc.f)
-			if d.Verb != tc.verb || d.Reason != tc.reason || d.Feed != tc.feed || d.Disarm != tc.disarm {
+			if d.Verb != tc.verb || d.Reason != string(tc.reason) || d.Feed != tc.feed || d.Disarm != tc.disarm {
 				t.Errorf("the guard decides to %v because of %s (feed %v, disarm %v)", d.Verb, d.Reason, d.Feed, d.Disarm)
 			}
-			if d.Message == "" || d.Message == string(d.Reason) {
+			if d.Message == "" || d.Message == d.Reason {
 				t.Errorf("%s says nothing to a person", d.Reason)
 			}
 		})

@@ -48,7 +48,7 @@ const (
 	// one, has unwritten data for the device.
 	Register
 	// Reserve takes the reservation for this session with Key if its holder still is Expect.
-	// A reservation is never given up: whoever was shut out could write again. The next
+	// A reservation is never given up: a node that was shut out could write again. The next
 	// epoch takes it.
 	Reserve
 	// Attach attaches the disk to this node; Detach detaches it, and cleans up after an

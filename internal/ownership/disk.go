@@ -99,9 +99,9 @@ func attach(f *NodeFacts) (Action, bool) {
 }
 
 // regain takes the reservation back for a mounted node whose session ended, if the disk still holds
-// the node's own key: nobody has taken the reservation, so nobody else has written. It needs no
+// the node's own key: no node has taken the reservation, so no other one has written. It needs no
 // record, because the disk decides. Where the target forgets reservations, a free one may be taken
-// back, too, but only by the epoch's owner in the record: nobody can replace that owner without its
+// back, too, but only by the epoch's owner in the record: a controller cannot replace that owner without its
 // help, or while its machine runs.
 func regain(f *NodeFacts) (Action, bool) {
 	mine := Key{Node: f.Me, Epoch: f.Copy.Opened}

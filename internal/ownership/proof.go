@@ -63,7 +63,7 @@ func (p *Proof) covers(v *Volume) bool {
 		return p.Boot == v.Primary.Boot
 	case Stopped:
 		return p.Epoch == v.Epoch
-	case Reservation: // a target that may forget it has fenced nobody
+	case Reservation: // a target that may forget it has fenced no node
 		return p.Epoch == v.Epoch && v.Sharing.Persistent
 	default:
 		return true

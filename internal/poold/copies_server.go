@@ -23,7 +23,7 @@ type copiesServer struct {
 	stopping <-chan struct{}
 }
 
-// errStops ends a stream when poold stops: a stream can take longer than anybody waits.
+// errStops ends a stream when poold stops: a stream can take longer than a caller waits.
 var errStops = fmt.Errorf("%w: poold stops", provision.ErrUnavailable)
 
 // result is the answer to a call that returns a value.

@@ -10,27 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
 )
 
-// Action says what a plan has for an orphan.
-type Action string
-
-// The actions.
-const (
-	// ActionAdopt: the objects are to be made.
-	ActionAdopt Action = "Adopt"
-	// ActionNone: they are there already, and the node is about to report it.
-	ActionNone Action = "None"
-	// ActionRefuse: a person has to decide; the reason says what.
-	ActionRefuse Action = "Refuse"
-)
+// Adopting is the verb of a step whose objects are to be made.
+const Adopting decide.Verb = "Adopt"
 
 // Step is what a plan has for one orphan.
 type Step struct {
-	Action Action `json:"action"`
-	Node   string `json:"node"`
-	Pool   string `json:"pool"`
-	Name   string `json:"name"`
+	// Action is Adopting; decide.None if the objects are there already, and the node is about to
+	// report it; or decide.Refuse if a person has to decide, and the reason says what.
+	Action decide.Verb `json:"action"`
+	Node   string      `json:"node"`
+	Pool   string      `json:"pool"`
+	Name   string      `json:"name"`
 	// Claim, as NAMESPACE/NAME, that the data is for; empty for snapshots, and if it is not known.
 	Claim string            `json:"claim,omitempty"`
 	Size  resource.Quantity `json:"size"`
@@ -62,7 +55,7 @@ func Plan(f Facts) []Step {
 	orphans := slices.DeleteFunc(Find(f.Nodes, nil, nil), func(o Orphan) bool { return o.Missing != MissingObject })
 	steps := []Step{}
 	for _, o := range orphans {
-		s := Step{Action: ActionAdopt, Node: o.Node, Pool: o.Pool, Name: o.Name, Size: o.Size}
+		s := Step{Action: Adopting, Node: o.Node, Pool: o.Pool, Name: o.Name, Size: o.Size}
 		s.Claim = f.claimOf(o)
 		if others := f.twins(o, orphans); others != "" {
 			s.refuse("%s has data of the same name: compare them, and adopt one by its name", others)
@@ -93,7 +86,7 @@ func last(s Step) int {
 }
 
 func (s *Step) refuse(format string, args ...any) {
-	s.Action, s.Reason = ActionRefuse, fmt.Sprintf(format, args...)
+	s.Action, s.Reason = decide.Refuse, fmt.Sprintf(format, args...)
 }
 
 // twins names the other places that have data of an orphan's name.
@@ -147,7 +140,7 @@ func (f Facts) volume(s *Step) {
 			return
 		}
 		if pv != nil {
-			s.Action, s.Reason = ActionNone, "its objects are there"
+			s.Action, s.Reason = decide.None, "its objects are there"
 			return
 		}
 	}
@@ -160,7 +153,7 @@ func (f Facts) volume(s *Step) {
 	case other != "":
 		s.refuse("claim %s has PersistentVolume %s: name another claim with kubectl berth adopt %s %s --claim NAMESPACE/NAME", s.Claim, other, s.Node, s.Name)
 	}
-	if s.Action == ActionAdopt && !stays {
+	if s.Action == Adopting && !stays {
 		f.class(s, pv)
 	}
 }
@@ -203,7 +196,7 @@ func (f Facts) class(s *Step, pv *corev1.PersistentVolume) {
 func (f Facts) snapshot(s *Step) {
 	for i := range f.Snapshots {
 		if found := &f.Snapshots[i]; found.Name == s.Name {
-			s.Action, s.Reason = ActionNone, "its object is there"
+			s.Action, s.Reason = decide.None, "its object is there"
 			if err := placed("Snapshot", found, found.Spec.Replicas, s.Node); err != nil {
 				s.refuse("%v", err)
 			}
@@ -215,7 +208,7 @@ func (f Facts) snapshot(s *Step) {
 func rivals(steps []Step) {
 	count := map[string][]int{}
 	for i, s := range steps {
-		if s.Claim != "" && s.Action == ActionAdopt {
+		if s.Claim != "" && s.Action == Adopting {
 			count[s.Claim] = append(count[s.Claim], i)
 		}
 	}

@@ -38,7 +38,7 @@ func Gather(ctx context.Context, c client.Reader, node, poolClass string) (Facts
 func Carry(ctx context.Context, c client.Client, steps []Step, poolClass, storageClass string) []Step {
 	for i := range steps {
 		s := &steps[i]
-		if s.Action != ActionAdopt {
+		if s.Action != Adopting {
 			continue
 		}
 		var err error

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Await follows an object from its state o until judge has a verdict about it. gone
+// Await follows an object from its state o until judge has an answer from it. gone
 // is true if the object was deleted meanwhile. An error is that of the context, and
 // says what the call waited for.
-func (s *Objects[T]) Await(ctx context.Context, events *Watcher[T], o T, judge func(T) Verdict) (latest T, answer Verdict, gone bool, err error) {
+func (s *Objects[T]) Await(ctx context.Context, events *Watcher[T], o T, judge func(T) Answer) (latest T, answer Answer, gone bool, err error) {
 	for {
 		answer = judge(o)
-		if answer.Outcome != Waiting {
+		if answer.State != Waiting {
 			return o, answer, false, nil
 		}
 		e, err := events.next(ctx)
@@ -33,7 +33,7 @@ func (s *Objects[T]) Await(ctx context.Context, events *Watcher[T], o T, judge f
 	}
 }
 
-func (s *Objects[T]) pending(o T, answer Verdict) string {
+func (s *Objects[T]) pending(o T, answer Answer) string {
 	if answer.Node == "" {
 		return fmt.Sprintf("waiting for %s %s", s.Kind, o.GetName())
 	}

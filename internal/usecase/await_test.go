@@ -24,11 +24,11 @@ func version(rv string, uid types.UID, carved bool) *v1alpha1.Volume {
 }
 
 // carved judges that the volume under test is there.
-func carved(v *v1alpha1.Volume) Verdict {
+func carved(v *v1alpha1.Volume) Answer {
 	if v.Entry("n") == nil {
-		return Verdict{Outcome: Waiting, Node: "n"}
+		return Answer{State: Waiting, Node: "n"}
 	}
-	return Verdict{Outcome: Done}
+	return Answer{State: Done}
 }
 
 func TestAwait(t *testing.T) {
@@ -91,8 +91,8 @@ func TestAwait(t *testing.T) {
 					cancel()
 				}()
 				_, answer, gone, err := volumes.Await(ctx, events, version("10", "uid", false), carved)
-				if (answer.Outcome == Done) != test.done || gone != test.gone {
-					t.Errorf("outcome %v, gone %v, error %v", answer.Outcome, gone, err)
+				if (answer.State == Done) != test.done || gone != test.gone {
+					t.Errorf("state %v, gone %v, error %v", answer.State, gone, err)
 				}
 				if waits := !test.done && !test.gone; waits != errors.Is(err, context.Canceled) {
 					t.Errorf("error %v", err)
@@ -112,7 +112,7 @@ func TestAWaitThatIsCutOffSaysWhatItWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for node, want := range map[string]string{"n": "waiting for node n to answer for volume v: ", "": "waiting for volume v: "} {
-		_, _, _, err := volumes.Await(ctx, watchers.Watch("v"), build(gi), func(*v1alpha1.Volume) Verdict { return Verdict{Node: node} })
+		_, _, _, err := volumes.Await(ctx, watchers.Watch("v"), build(gi), func(*v1alpha1.Volume) Answer { return Answer{Node: node} })
 		if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}

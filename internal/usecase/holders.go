@@ -140,20 +140,20 @@ func (p Placed) NodeLabels(nodes Nodes) map[string]string {
 }
 
 // Removed judges an object that is being deleted. If the object is still there, the
-// verdict is Done only when all its holders are away.
-func (p Placed) Removed(nodes Nodes) Verdict {
+// call is Done only when all its holders are away.
+func (p Placed) Removed(nodes Nodes) Answer {
 	var reachable string
 	holders := p.Holders(nodes)
 	for _, holder := range holders {
 		if entry := holder.Entry; entry != nil && entry.Reason == v1alpha1.ReasonInUse {
-			return Verdict{Outcome: Failed, Node: holder.Node, Class: provision.ErrInUse, Message: Said(entry.Node, entry.Message, entry.Reason)}
+			return Answer{State: Failed, Node: holder.Node, Class: provision.ErrInUse, Message: Said(entry.Node, entry.Message, entry.Reason)}
 		}
 		if holder.Node != "" && nodes.Away(holder.Node) == "" {
 			reachable = holder.Node
 		}
 	}
 	if len(holders) > 0 && reachable == "" {
-		return Verdict{Outcome: Done}
+		return Answer{State: Done}
 	}
-	return Verdict{Outcome: Waiting, Node: reachable}
+	return Answer{State: Waiting, Node: reachable}
 }

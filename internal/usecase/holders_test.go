@@ -67,14 +67,14 @@ func TestHoldersAreTheNodesThatMayHaveDataOfAVolume(t *testing.T) {
 	}
 }
 
-func TestVerdictsOnADeletion(t *testing.T) {
+func TestAnswersToADeletion(t *testing.T) {
 	here := volumetest.Nodes{"n": "", "m": "", unnamed: ""}
 	away := volumetest.Nodes{"n": "is silent", "m": ""}
 	tests := map[string]struct {
-		volume  *v1alpha1.Volume
-		nodes   volumetest.Nodes
-		outcome Outcome
-		class   error
+		volume *v1alpha1.Volume
+		nodes  volumetest.Nodes
+		state  State
+		class  error
 	}{
 		"the node has not answered":                               {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), here, Waiting, nil},
 		"the node was never heard":                                {build(gi, wanted("n")), here, Waiting, nil},
@@ -92,8 +92,8 @@ func TestVerdictsOnADeletion(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := PlacedVolume(test.volume).Removed(test.nodes)
-			if got.Outcome != test.outcome || !errors.Is(got.Err(), test.class) {
-				t.Errorf("got %v %v, want %v %v", got.Outcome, got.Err(), test.outcome, test.class)
+			if got.State != test.state || !errors.Is(got.Err(), test.class) {
+				t.Errorf("got %v %v, want %v %v", got.State, got.Err(), test.state, test.class)
 			}
 		})
 	}

@@ -68,9 +68,9 @@ func (s *Objects[T]) read(ctx context.Context, from client.Reader, name string) 
 	return o, nil
 }
 
-// Delete deletes an object and returns once removed has a verdict other than to wait,
+// Delete deletes an object and returns once removed has an answer other than to wait,
 // or the object is gone. A missing object is no error.
-func (s *Objects[T]) Delete(ctx context.Context, name string, removed func(T) Verdict) error {
+func (s *Objects[T]) Delete(ctx context.Context, name string, removed func(T) Answer) error {
 	unlock, err := s.Lock(name)
 	if err != nil {
 		return err

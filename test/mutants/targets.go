@@ -19,6 +19,7 @@ var targets = []target{
 	{dir: "internal/decide/orphan", with: []string{"internal/agent/orphans"}},
 	{dir: "internal/decide/placed", files: []string{"stale.go", "view.go"}, with: []string{"internal/decide/replica", "internal/decide/snapshot"}},
 	{dir: "internal/decide/wish"},
+	{dir: "internal/decide/gone", with: []string{"internal/controller/nodegone"}},
 	{dir: "internal/agent/replica", files: []string{"disks.go", "formatter.go", "worker.go"}},
 	{dir: "internal/agent/snapshot", files: []string{"disks.go", "worker.go"}},
 	{dir: "internal/agent/worker", with: []string{"internal/agent/replica", "internal/agent/snapshot"}},

@@ -16,7 +16,7 @@ import (
 var heads embed.FS
 
 // page returns the page for the text of a chart's values, below a head. A value without a comment is an
-// error: whoever sets it has only the comment to go by.
+// error: an administrator who sets it has only the comment to go by.
 func page(head string, values []byte) ([]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(values, &document); err != nil {

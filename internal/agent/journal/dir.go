@@ -44,6 +44,14 @@ func (d Dir) Sync(name string) error { return sync(d.path(name)) }
 // Rename implements Files.
 func (d Dir) Rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
 
+// Remove implements Files.
+func (d Dir) Remove(name string) error {
+	if err := os.Remove(d.path(name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // SyncDir implements Files. The directory may be new: unless its parent is synced, too, a loss of
 // power removes it.
 func (d Dir) SyncDir() error {

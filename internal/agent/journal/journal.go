@@ -20,7 +20,9 @@ type Files interface {
 	Write(name string, text []byte) error
 	Sync(name string) error
 	Rename(from, to string) error
-	// SyncDir makes the renames before it durable.
+	// Remove removes a file; no error if it is not there.
+	Remove(name string) error
+	// SyncDir makes the renames and removals before it durable.
 	SyncDir() error
 }
 
@@ -72,6 +74,25 @@ func (j Journal) Store(k Kept) error {
 	} {
 		if err := step(); err != nil {
 			return fmt.Errorf("%w: keeping what this node knows about volume %s: %w", provision.ErrUnavailable, k.Volume, err)
+		}
+	}
+	return nil
+}
+
+// Erase removes what is kept about a volume. After an error it may still be kept. The caller makes
+// sure that nothing can need it any more: the node has left the volume, and the volume is deleted.
+func (j Journal) Erase(volume string) error {
+	if !v1alpha1.IsVolumeName(volume) {
+		return fmt.Errorf("%w: %.64q is no volume id", provision.ErrInvalid, volume)
+	}
+	name := volume + extension
+	for _, step := range []func() error{
+		func() error { return j.Files.Remove(name + unready) },
+		func() error { return j.Files.Remove(name) },
+		j.Files.SyncDir,
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("%w: forgetting what this node knows about volume %s: %w", provision.ErrUnavailable, volume, err)
 		}
 	}
 	return nil

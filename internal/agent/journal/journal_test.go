@@ -211,6 +211,52 @@ func TestAVolumeIsInUseInTheBootThatTookItAndUntilItIsGivenUp(t *testing.T) {
 	}
 }
 
+func TestAnErasedVolumeIsNotKeptEvenAfterALossOfPower(t *testing.T) {
+	disk := journaltest.New()
+	for name, j := range map[string]journal.Journal{
+		"in memory": {Files: disk}, "in a directory": {Files: journal.Dir(t.TempDir())},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := errors.Join(j.Store(kept(1)), j.Files.Write(id+".json.new", []byte("torn")), j.Erase(id), j.Erase(id)); err != nil {
+				t.Fatal(err)
+			}
+			disk.PowerOff()
+			if names, err := j.Files.List(); err != nil || len(names) > 0 {
+				t.Errorf("it has %v, %v", names, err)
+			}
+			if _, found, err := j.Load(id); err != nil || found {
+				t.Errorf("found: %v, %v", found, err)
+			}
+		})
+	}
+}
+
+func TestACrashWhileAVolumeIsErasedLeavesItKeptOrNot(t *testing.T) {
+	for dies := 1; ; dies++ {
+		disk, effects := journaltest.New(), 0
+		j := journal.Journal{Files: disk}
+		if err := j.Store(kept(1)); err != nil {
+			t.Fatal(err)
+		}
+		disk.Fault = func(string) error {
+			if effects++; effects >= dies {
+				return journaltest.ErrCrash
+			}
+			return nil
+		}
+		err := j.Erase(id)
+		disk.Fault = nil
+		disk.PowerOff()
+		got, found, broken := j.Load(id)
+		if broken != nil || found && got.Opened != epoch(1) || err == nil && found {
+			t.Errorf("a crash at effect %d leaves %+v, %v, %v", dies, got, found, broken)
+		}
+		if err == nil {
+			return
+		}
+	}
+}
+
 func TestANameThatIsNoVolumeIsNoFile(t *testing.T) {
 	j := journal.Journal{Files: journal.Dir(t.TempDir())}
 	if _, _, err := j.Load("../etc"); !errors.Is(err, provision.ErrInvalid) {
@@ -218,6 +264,9 @@ func TestANameThatIsNoVolumeIsNoFile(t *testing.T) {
 	}
 	if err := j.Store(journal.Kept{Volume: "../etc"}); !errors.Is(err, provision.ErrInvalid) {
 		t.Errorf("stored: %v", err)
+	}
+	if err := j.Erase("../etc"); !errors.Is(err, provision.ErrInvalid) {
+		t.Errorf("erased: %v", err)
 	}
 }
 

@@ -158,6 +158,10 @@ func (w *copyWorld) Store(k journal.Kept) error {
 	return w.effect("Store", func() error { return w.j.Store(k) })
 }
 
+func (w *copyWorld) Erase(volume string) error {
+	return w.effect("Erase", func() error { return w.j.Erase(volume) })
+}
+
 func (w *copyWorld) Mounts(provision.Content) ([]string, error) {
 	if w.k.epoch.IsZero() {
 		return nil, nil

@@ -95,6 +95,7 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 	if err := (actor{o}).tellGuard(ctx, l); err != nil {
 		return out, false, err
 	}
+	(actor{o}).noteLeaving(l)
 	rules := o.c.Rules
 	if !a.wanted {
 		rules.Stage = nil // only a call of the kubelet takes a volume over
@@ -109,7 +110,7 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 		out.mounted = true
 		return out, false, (actor{o}).use(ctx, l, a)
 	case said.Verb == ownership.Done, do.Verb <= ownership.GiveUp, do.Verb == ownership.Mount:
-		return out, false, nil
+		return out, false, (actor{o}).forget(l)
 	}
 	more, err = (actor{o}).carryOut(ctx, l, do, a)
 	return out, more, err

@@ -68,6 +68,8 @@ type hint struct {
 	cleared uint64
 	// told is the number of the newest epoch that the guard knows to be closed.
 	told uint64
+	// leaves: the record said that the volume is being deleted, when nothing of it was left on this node.
+	leaves bool
 }
 
 var _ staging.Owner = (*Owner)(nil)

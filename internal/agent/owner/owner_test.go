@@ -244,6 +244,93 @@ func TestTheReservationOfADeletedVolumeGoesWithItsLastAttachment(t *testing.T) {
 	}
 }
 
+func (m *machine) keeps() bool {
+	_, known := m.peer()
+	return known
+}
+
+// deletes has an administrator delete the volume, and both nodes leave it.
+func (c *cluster) deletes(t *testing.T) {
+	t.Helper()
+	v := c.current().DeepCopy()
+	now := metav1.Unix(1, 0)
+	v.DeletionTimestamp = &now
+	c.put(v)
+	c.works(10)
+	if n := len(c.current().Status.Ownership.Replicas); n > 0 {
+		t.Fatalf("%d attachments are left", n)
+	}
+}
+
+// vanishes has the API server say that there is no such volume.
+func (c *cluster) vanishes() {
+	c.gone = true
+	for range 3 {
+		for _, m := range c.machines {
+			m.poked = true
+			m.tends()
+		}
+		c.finish()
+	}
+}
+
+func TestADeletedVolumeIsForgottenOnceItsNodeHasLeftItAndItsObjectIsGone(t *testing.T) {
+	c := calm(t)
+	a, b := c.machines[0], c.machines[1]
+	must(t, a.take())
+	must(t, a.give())
+	c.deletes(t)
+	if !a.keeps() {
+		t.Error("it is forgotten while there is a record")
+	}
+	c.vanishes()
+	for _, m := range []*machine{a, b} {
+		if m.keeps() {
+			t.Errorf("%s keeps the journal of a deleted volume", m.name)
+		}
+	}
+}
+
+func TestAVolumeIsNotForgottenAsLongAsItsRecordOrItsDataMayNeedIt(t *testing.T) {
+	for name, happens := range map[string]func(t *testing.T, c *cluster, a *machine){
+		"its object is gone, and nothing said that it is being deleted": func(t *testing.T, c *cluster, a *machine) {
+			must(t, a.give())
+			c.vanishes() // as with a backup from before the volume
+		},
+		"a pod has it when its object goes": func(_ *testing.T, c *cluster, _ *machine) {
+			v := c.current().DeepCopy()
+			now := metav1.Unix(1, 0)
+			v.DeletionTimestamp = &now
+			c.put(v)
+			c.works(2)
+			c.vanishes()
+		},
+		"the API server does not answer": func(t *testing.T, c *cluster, a *machine) {
+			must(t, a.give())
+			c.deletes(t)
+			c.down = true
+			c.vanishes()
+		},
+		"another agent saw the deletion": func(t *testing.T, c *cluster, a *machine) {
+			must(t, a.give())
+			c.deletes(t)
+			c.s.end(a.agent)
+			a.starts()
+			c.vanishes()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := calm(t)
+			a := c.machines[0]
+			must(t, a.take())
+			happens(t, c, a)
+			if !a.keeps() {
+				t.Error("it is forgotten")
+			}
+		})
+	}
+}
+
 func TestAPeerIsAnsweredWhileAnOperationHoldsTheVolume(t *testing.T) {
 	c := calm(t)
 	a := c.machines[0]

@@ -42,10 +42,12 @@ type cluster struct {
 	target   *simdisk.Target
 	faulty   bool
 	calm     int // how rare faults are
-	// versions of the Volume, the present one last. down: the API server does not answer.
+	// versions of the Volume, the present one last. down: the API server does not answer. gone: it says
+	// that there is no such Volume.
 	versions []*v1alpha1.Volume
 	revision int
 	down     bool
+	gone     bool
 	restored int
 	// unanswered is how often a machine has waited in vain for the answer of another.
 	unanswered int
@@ -104,8 +106,11 @@ func (c *cluster) put(v *v1alpha1.Volume) {
 func (c *cluster) current() *v1alpha1.Volume { return c.versions[len(c.versions)-1] }
 
 func (c *cluster) read() (*v1alpha1.Volume, error) {
-	if c.down {
+	switch {
+	case c.down:
 		return nil, errFault
+	case c.gone:
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "volumes"}, theVolume)
 	}
 	return c.current().DeepCopy(), nil
 }

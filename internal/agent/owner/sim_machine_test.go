@@ -136,6 +136,10 @@ func (w *world) Store(k journal.Kept) error {
 	return err
 }
 
+func (w *world) Erase(volume string) error {
+	return w.effect("Erase", func() error { return w.j.Erase(volume) })
+}
+
 func (w *world) Mounts(provision.Content) ([]string, error) {
 	if w.m.device == nil {
 		return w.m.binds, nil

@@ -24,8 +24,9 @@ type World interface {
 	// 1. Load returns what the node keeps about a volume; false if nothing. Volumes lists those.
 	Load(volume string) (journal.Kept, bool, error)
 	Volumes() ([]string, error)
-	// 2. Store keeps it durably.
+	// 2. Store keeps it durably, and Erase removes it.
 	Store(k journal.Kept) error
+	Erase(volume string) error
 	// 3. Mounts returns the paths at which a device is mounted or bound.
 	Mounts(content provision.Content) ([]string, error)
 	// 4. Unmount takes a mount off a path, without force.

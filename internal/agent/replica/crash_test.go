@@ -50,7 +50,7 @@ func TestACrashAtAnyEffectEndsInTheSameCopy(t *testing.T) {
 					continue // it was not reported yet: a volume with data is kept, and reported as an orphan
 				}
 				if e := got.Entry; e != nil && e.Reason == v1alpha1.ReasonFound {
-					e.Reason, e.Message = v1alpha1.ReasonCarved, "" // whoever comes later cannot tell who made it
+					e.Reason, e.Message = v1alpha1.ReasonCarved, "" // the process that comes later cannot tell which one made it
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("after a crash at effect %d (%s): %s", k+1, effects[k], diff)

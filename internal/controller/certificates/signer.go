@@ -104,8 +104,9 @@ func (s *Signer) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	return reconcile.Result{}, nil
 }
 
-// wait returns for how long a new request has to wait. One that has been decided does not: whoever decided has
-// paid for it. Nor does a controller: its account can sign by itself.
+// wait returns for how long a new request has to wait. One that was decided does not: a
+// controller took it from the budget then, or an administrator decided it. Nor does a request of a controller:
+// its account can sign by itself.
 func (s *Signer) wait(csr *certificatesv1.CertificateSigningRequest) time.Duration {
 	asker := issue.Asker(csr, s.Users)
 	if len(csr.Status.Conditions) > 0 || len(csr.Status.Certificate) > 0 || asker == cert.Controllers {
@@ -128,7 +129,7 @@ func (s *Signer) wait(csr *certificatesv1.CertificateSigningRequest) time.Durati
 }
 
 // carryOut writes what was decided against the version that was read.
-func (s *Signer) carryOut(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, d issue.Decision) error {
+func (s *Signer) carryOut(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, d issue.Answer) error {
 	next := csr.DeepCopy()
 	switch d.Verb {
 	case issue.Approve:
@@ -157,7 +158,7 @@ func (s *Signer) carryOut(ctx context.Context, csr *certificatesv1.CertificateSi
 	return fmt.Errorf("the decision is %s", d.Verb)
 }
 
-func conclude(csr *certificatesv1.CertificateSigningRequest, what certificatesv1.RequestConditionType, d issue.Decision, now time.Time) {
+func conclude(csr *certificatesv1.CertificateSigningRequest, what certificatesv1.RequestConditionType, d issue.Answer, now time.Time) {
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: what, Status: corev1.ConditionTrue, Reason: d.Reason, Message: d.Message,
 		LastUpdateTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(now),

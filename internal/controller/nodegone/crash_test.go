@@ -19,6 +19,8 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
+	"berth.dev/berth/internal/decide/gone"
+	"berth.dev/berth/internal/decide/gone/gonetest"
 	"berth.dev/berth/internal/driver"
 )
 
@@ -58,7 +60,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 
 // shop is a volume with its claim, and nodes that are there.
 func shop() []client.Object {
-	return []client.Object{volume(), class(v1alpha1.NodeGoneReleaseClaims), persistentVolume(), claim(), node("n2"), node("n3")}
+	return []client.Object{gonetest.Volume(), gonetest.Class(v1alpha1.NodeGoneReleaseClaims), gonetest.PersistentVolume(), gonetest.Claim(), node("n2"), node("n3")}
 }
 
 func node(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
@@ -119,7 +121,7 @@ func (n named) Get(ctx context.Context, key client.ObjectKey, o client.Object, o
 func (w *world) run() {
 	w.t.Helper()
 	for range 3 {
-		_, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}})
+		_, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gonetest.Node}})
 		if err == nil {
 			return
 		}
@@ -135,7 +137,7 @@ func (w *world) run() {
 // delay of a process that has just begun is over.
 func (w *world) pass(d time.Duration) {
 	w.t.Helper()
-	for _, step := range []time.Duration{d, settle} {
+	for _, step := range []time.Duration{d, gone.Settle} {
 		w.clock.SetTime(w.clock.Now().Add(step))
 		w.run()
 	}
@@ -154,7 +156,7 @@ func (w *world) ending() ending {
 	w.t.Helper()
 	v, pv := &v1alpha1.Volume{}, &corev1.PersistentVolume{}
 	for _, o := range []client.Object{v, pv} {
-		if err := w.Get(w.t.Context(), types.NamespacedName{Name: id}, o); err != nil {
+		if err := w.Get(w.t.Context(), types.NamespacedName{Name: gonetest.ID}, o); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -162,7 +164,7 @@ func (w *world) ending() ending {
 	if client.IgnoreNotFound(err) != nil {
 		w.t.Fatal(err)
 	}
-	m := mark(v)
+	m := gone.MarkOf(v)
 	e := ending{
 		Mark: fmt.Sprintf("%s %s", m.Status, m.Reason), Policy: pv.Spec.PersistentVolumeReclaimPolicy, Claim: !apierrors.IsNotFound(err),
 		Volume: v.DeletionTimestamp == nil && len(v.Finalizers) == 1, Told: map[string]int{},
@@ -226,13 +228,13 @@ func TestANodeThatReturnsAtAnyWriteHasItsDataAndItsClaimOrItsPersistentVolume(t 
 			w.after = k
 			for _, wait := range []time.Duration{0, hour} {
 				w.clock.SetTime(w.clock.Now().Add(wait))
-				if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}}); err != nil {
+				if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gonetest.Node}}); err != nil {
 					break
 				}
 			}
 			w.after = 0
 			w.restart()
-			if err := w.Create(t.Context(), node(gone)); err != nil {
+			if err := w.Create(t.Context(), node(gonetest.Node)); err != nil {
 				t.Fatal(err)
 			}
 			w.run()

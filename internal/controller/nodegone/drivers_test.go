@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/gone/gonetest"
 	"berth.dev/berth/internal/driver"
 )
 
@@ -62,7 +63,7 @@ func TestTheVolumesOfAllDriversSayHowManyNodesAreGone(t *testing.T) {
 	other.Name = "other.example.org"
 	objects := shop()
 	for _, on := range []string{"n4", "n5"} {
-		v := volume()
+		v := gonetest.Volume()
 		v.Name, v.UID, v.Labels, v.Spec.Driver = "pvc-on-"+on, types.UID(on), map[string]string{v1alpha1.ReplicaLabel(on): ""}, other.Name
 		v.Spec.Replicas[0].Node, v.Status.Replicas[0].Node = on, on
 		objects = append(objects, v)

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/gone/gonetest"
 )
 
 var errAway = errors.New("connection refused")
@@ -65,7 +67,7 @@ func releasing(t *testing.T, fails int) (*breaking, error) {
 	w := due(t)
 	b := &breaking{w: w, fails: fails}
 	w.r.Client, w.r.Live = breakingCache{w.r.Client, b}, breakingLive{w.r.Live, b}
-	_, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}})
+	_, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gonetest.Node}})
 	return b, err
 }
 
@@ -95,8 +97,8 @@ func names(requests []reconcile.Request) (nodes []string) {
 
 func TestTheNodesOfAVolumeAreLookedAtThatAreGoneOrWereSaidToBe(t *testing.T) {
 	w := newWorld(t, node("n2"))
-	there, returned := on("n2", "", "", 0), on("n2", no, v1alpha1.ReasonNodeReturned, hour)
-	pending, lost := on("n2", yes, v1alpha1.ReasonReleasePending, hour), on("n1", "", "", 0)
+	there, returned := gonetest.On("n2", "", "", 0), gonetest.On("n2", metav1.ConditionFalse, v1alpha1.ReasonNodeReturned, hour)
+	pending, lost := gonetest.On("n2", metav1.ConditionTrue, v1alpha1.ReasonReleasePending, hour), gonetest.On("n1", "", "", 0)
 	for name, tc := range map[string]struct {
 		object client.Object
 		want   []string
@@ -119,12 +121,12 @@ func TestTheNodesOfAClassAreLookedAtOnceThatAreGone(t *testing.T) {
 	slow := lonely("n4")
 	slow.Spec.PoolClass = "slow"
 	w := newWorld(t, node("n2"), lonely("n1"), again, lonely("n2"), slow)
-	if got := names(w.r.nodesOfClass(t.Context(), class(v1alpha1.NodeGoneKeep))); !slices.Equal(got, []string{"n1"}) {
+	if got := names(w.r.nodesOfClass(t.Context(), gonetest.Class(v1alpha1.NodeGoneKeep))); !slices.Equal(got, []string{"n1"}) {
 		t.Errorf("%v", got)
 	}
 	b := &breaking{w: w, fails: 1}
 	w.r.Client = breakingCache{w.r.Client, b}
-	if got := w.r.nodesOfClass(t.Context(), class(v1alpha1.NodeGoneKeep)); got != nil {
+	if got := w.r.nodesOfClass(t.Context(), gonetest.Class(v1alpha1.NodeGoneKeep)); got != nil {
 		t.Errorf("of volumes that cannot be listed: %v", got)
 	}
 }

@@ -11,11 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/gone"
 )
 
 // Look is a summary of the whole cluster, from the caches of the watches.
 type Look struct {
-	crowd Crowd
+	crowd gone.Crowd
 	// exported maps volumes to the names of the PersistentVolumes that stand for them.
 	exported map[string]string
 }
@@ -49,10 +50,10 @@ func (r *Reconciler) look(ctx context.Context) (Look, error) {
 	for i := range classes.Items {
 		byName[classes.Items[i].Name] = &classes.Items[i]
 	}
-	l.crowd = CrowdOf(volumes.Items, present, r.Clock.Now(), func(v *v1alpha1.Volume) bool {
-		f := Facts{Volume: v, Class: byName[v.Spec.PoolClass], PersistentVolume: exports[v.Name]}
+	l.crowd = gone.CrowdOf(volumes.Items, present, r.Clock.Now(), func(v *v1alpha1.Volume) bool {
+		f := gone.Facts{Volume: v, Class: byName[v.Spec.PoolClass], PersistentVolume: exports[v.Name]}
 		f.Claim = r.cachedClaim(ctx, f.PersistentVolume)
-		why, _ := f.kept()
+		why, _ := f.Kept()
 		return why == "" && v.DeletionTimestamp == nil && r.Driver.Owns(v) // others release their own claims
 	})
 	return l, nil
@@ -74,8 +75,8 @@ func (r *Reconciler) cachedClaim(ctx context.Context, pv *corev1.PersistentVolum
 
 // gather reads the facts for a decision about a Volume; nil if there is no such Volume.
 // It reads the Node last, since the Node may have come back.
-func (r *Reconciler) gather(ctx context.Context, node, volume string, look Look) (*Facts, error) {
-	f := &Facts{Node: node, Crowd: look.crowd, Volume: &v1alpha1.Volume{}}
+func (r *Reconciler) gather(ctx context.Context, node, volume string, look Look) (*gone.Facts, error) {
+	f := &gone.Facts{Node: node, Crowd: look.crowd, Volume: &v1alpha1.Volume{}}
 	if found, err := r.read(ctx, types.NamespacedName{Name: volume}, f.Volume); !found {
 		return nil, err
 	}
@@ -99,9 +100,9 @@ func (r *Reconciler) gather(ctx context.Context, node, volume string, look Look)
 }
 
 // gatherClaim reads PersistentVolume and claim, unless they cannot matter.
-func (r *Reconciler) gatherClaim(ctx context.Context, f *Facts, name string) error {
+func (r *Reconciler) gatherClaim(ctx context.Context, f *gone.Facts, name string) error {
 	policy, _ := f.Class.NodeGone()
-	reason := mark(f.Volume).Reason
+	reason := gone.MarkOf(f.Volume).Reason
 	if name == "" || policy == v1alpha1.NodeGoneKeep && reason != v1alpha1.ReasonReleasingClaim && reason != v1alpha1.ReasonClaimReleased {
 		return nil
 	}
@@ -137,21 +138,21 @@ func (r *Reconciler) read(ctx context.Context, name types.NamespacedName, o clie
 
 // watched says for how long this process has seen the absence that the Volume's mark
 // counts. The time begins when this process first sees the mark.
-func (r *Reconciler) watched(f *Facts) Watched {
+func (r *Reconciler) watched(f *gone.Facts) gone.Watched {
 	seen := r.seen[f.Node]
-	if f.Present || !counting(mark(f.Volume)) {
+	if f.Present || !gone.Counting(gone.MarkOf(f.Volume)) {
 		delete(seen, f.Volume.UID)
-		return Watched{}
+		return gone.Watched{}
 	}
 	s, ok := seen[f.Volume.UID]
 	if !ok {
 		s = sight{since: f.Now}
 		seen[f.Volume.UID] = s
 	}
-	return Watched{For: f.Now.Sub(s.since), Whole: s.whole}
+	return gone.Watched{For: f.Now.Sub(s.since), Whole: s.whole}
 }
 
 // begin notes that this process has seen the count from its beginning.
-func (r *Reconciler) begin(f *Facts, now time.Time) {
+func (r *Reconciler) begin(f *gone.Facts, now time.Time) {
 	r.seen[f.Node][f.Volume.UID] = sight{since: now, whole: true}
 }

@@ -12,17 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/gone/gonetest"
 )
 
 // graveyard is a cluster of two live nodes and of nodes that are gone for two days. Each
 // gone node has a claim, of a class that keeps claims.
 func graveyard(t *testing.T, dead int) (*world, func(time.Duration)) {
 	t.Helper()
-	objects := []client.Object{class(v1alpha1.NodeGoneKeep)}
+	objects := []client.Object{gonetest.Class(v1alpha1.NodeGoneKeep)}
 	var names []string
 	for i := range dead {
 		name := fmt.Sprintf("dead-%d", i)
-		v, pv, c := lonely(name), persistentVolume(), claim()
+		v, pv, c := lonely(name), gonetest.PersistentVolume(), gonetest.Claim()
 		pv.Name, pv.UID, pv.Spec.CSI.VolumeHandle = v.Name, types.UID("pv-"+name), v.Name
 		c.Name, c.UID, c.Spec.VolumeName = name, types.UID("c-"+name), v.Name
 		pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = c.Name, c.UID
@@ -119,7 +120,7 @@ func TestNodesThatWentLongAgoAreNoCrowdWhileTheirClaimsStay(t *testing.T) {
 		},
 		"new claims have the names of the old claims": func(w *world) func(string) {
 			return func(name string) {
-				c := claim()
+				c := gonetest.Claim()
 				c.Name, c.Spec.VolumeName = name, exportOf(name).Name
 				w.drop(c)
 				c.UID = "another"
@@ -136,9 +137,9 @@ func TestNodesThatWentLongAgoAreNoCrowdWhileTheirClaimsStay(t *testing.T) {
 			for i := range 4 {
 				change(fmt.Sprintf("dead-%d", i))
 			}
-			quick, v := class(v1alpha1.NodeGoneReleaseClaims), volume()
+			quick, v := gonetest.Class(v1alpha1.NodeGoneReleaseClaims), gonetest.Volume()
 			quick.Name, v.Spec.PoolClass = "quick", "quick"
-			for _, o := range []client.Object{quick, v, persistentVolume(), claim()} {
+			for _, o := range []client.Object{quick, v, gonetest.PersistentVolume(), gonetest.Claim()} {
 				w.put(o)
 			}
 			w.wait(0)
@@ -150,7 +151,7 @@ func TestNodesThatWentLongAgoAreNoCrowdWhileTheirClaimsStay(t *testing.T) {
 }
 
 func TestPersistentVolumesOfOtherDriversDoNotHideAVolumesClaim(t *testing.T) {
-	theirs, local := persistentVolume(), persistentVolume()
+	theirs, local := gonetest.PersistentVolume(), gonetest.PersistentVolume()
 	theirs.Name, theirs.UID, theirs.Spec.CSI.Driver = "theirs", "theirs", "theirs"
 	local.Name, local.UID, local.Spec.CSI = "local", "local", nil
 	w := newWorld(t, append(shop(), theirs, local)...)
@@ -159,9 +160,9 @@ func TestPersistentVolumesOfOtherDriversDoNotHideAVolumesClaim(t *testing.T) {
 }
 
 func TestAVolumeWhosePersistentVolumeIsForNoClaimStaysAsItIs(t *testing.T) {
-	free := persistentVolume()
+	free := gonetest.PersistentVolume()
 	free.Spec.ClaimRef = nil
-	w := newWorld(t, volume(), class(v1alpha1.NodeGoneReleaseClaims), free, node("n2"), node("n3"))
+	w := newWorld(t, gonetest.Volume(), gonetest.Class(v1alpha1.NodeGoneReleaseClaims), free, node("n2"), node("n3"))
 	w.wait(0)
 	w.wait(48 * hour)
 	if m := w.mark(); m.Reason != v1alpha1.ReasonClaimKept {
@@ -172,18 +173,18 @@ func TestAVolumeWhosePersistentVolumeIsForNoClaimStaysAsItIs(t *testing.T) {
 // keep tells the class to keep claims.
 func (w *world) keep() {
 	w.t.Helper()
-	changed(w, class(v1alpha1.NodeGoneKeep), func(c *v1alpha1.PoolClass) { c.Spec.OnNodeGone.Policy = v1alpha1.NodeGoneKeep })
+	changed(w, gonetest.Class(v1alpha1.NodeGoneKeep), func(c *v1alpha1.PoolClass) { c.Spec.OnNodeGone.Policy = v1alpha1.NodeGoneKeep })
 }
 
 func TestAClaimThatGoesIsToldOfThoughItsClassKeepsClaimsByNow(t *testing.T) {
-	used := claim()
+	used := gonetest.Claim()
 	used.Finalizers = []string{"kubernetes.io/pvc-protection"}
-	w := newWorld(t, volume(), class(v1alpha1.NodeGoneReleaseClaims), persistentVolume(), used, node("n2"), node("n3"))
+	w := newWorld(t, gonetest.Volume(), gonetest.Class(v1alpha1.NodeGoneReleaseClaims), gonetest.PersistentVolume(), used, node("n2"), node("n3"))
 	w.wait(0)
 	w.wait(hour)
 	w.expect("True ReleasingClaim", true)
 	w.keep()
-	changed(w, claim(), func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil })
+	changed(w, gonetest.Claim(), func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil })
 	w.wait(0)
 	w.expect("True ClaimReleased", false)
 }

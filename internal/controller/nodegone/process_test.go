@@ -12,20 +12,22 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
+	"berth.dev/berth/internal/decide/gone"
+	"berth.dev/berth/internal/decide/gone/gonetest"
 )
 
 // mark returns the volume's mark from the API server.
 func (w *world) mark() metav1.Condition {
 	w.t.Helper()
 	v := &v1alpha1.Volume{}
-	if err := w.Get(w.t.Context(), types.NamespacedName{Name: id}, v); err != nil {
+	if err := w.Get(w.t.Context(), types.NamespacedName{Name: gonetest.ID}, v); err != nil {
 		w.t.Fatal(err)
 	}
-	return mark(v)
+	return gone.MarkOf(v)
 }
 
 func TestANodeThatIsGoneStaysSoSinceThenThoughItsClaimIsKeptForAnotherReason(t *testing.T) {
-	w := newWorld(t, volume(), class(v1alpha1.NodeGoneReleaseClaims), node("n2"), node("n3"))
+	w := newWorld(t, gonetest.Volume(), gonetest.Class(v1alpha1.NodeGoneReleaseClaims), node("n2"), node("n3"))
 	w.wait(0)
 	before := w.mark()
 	w.keep()
@@ -38,7 +40,7 @@ func TestANodeThatIsGoneStaysSoSinceThenThoughItsClaimIsKeptForAnotherReason(t *
 // A count begins with a write. The process may not know that the write was done.
 func TestACountWhoseBeginningWasNotAnsweredIsSeenFromThenOn(t *testing.T) {
 	objects := shop()
-	objects[1] = class(v1alpha1.NodeGoneKeep)
+	objects[1] = gonetest.Class(v1alpha1.NodeGoneKeep)
 	w := newWorld(t, objects...)
 	w.wait(0)
 	w.wait(10 * hour)
@@ -51,10 +53,10 @@ func TestACountWhoseBeginningWasNotAnsweredIsSeenFromThenOn(t *testing.T) {
 		}
 		return answer(wr)
 	}
-	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}}); !errors.Is(err, errAway) {
+	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gonetest.Node}}); !errors.Is(err, errAway) {
 		t.Fatalf("error %v", err)
 	}
-	v := volume()
+	v := gonetest.Volume()
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(v), v); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func TestACountWhoseBeginningWasNotAnsweredIsSeenFromThenOn(t *testing.T) {
 	}
 	w.wait(0)
 	w.expect("True ReleasePending", true)
-	w.wait(settle)
+	w.wait(gone.Settle)
 	w.expect("True ClaimReleased", false)
 }
 
@@ -74,13 +76,13 @@ func TestAProcessThatStartsAnewSeesTheAbsenceForAWhileBeforeItReleases(t *testin
 	w.restart()
 	w.wait(10 * hour)
 	w.expect("True ReleasePending", true)
-	w.wait(settle)
+	w.wait(gone.Settle)
 	w.expect("True ClaimReleased", false)
 }
 
 func TestAClaimIsReleasedNoSoonerAfterItsClassSaysSoForAProcessThatStartsAnew(t *testing.T) {
 	objects := shop()
-	objects[1] = class(v1alpha1.NodeGoneKeep)
+	objects[1] = gonetest.Class(v1alpha1.NodeGoneKeep)
 	w := newWorld(t, objects...)
 	w.wait(0)
 	w.wait(10 * hour)
@@ -96,9 +98,9 @@ func TestAClaimIsReleasedNoSoonerAfterItsClassSaysSoForAProcessThatStartsAnew(t 
 }
 
 func TestANodeIsLookedAtAgainWhenTheFirstOfItsVolumesIsDue(t *testing.T) {
-	objects := []client.Object{class(v1alpha1.NodeGoneReleaseClaims), node("n2"), node("n3")}
+	objects := []client.Object{gonetest.Class(v1alpha1.NodeGoneReleaseClaims), node("n2"), node("n3")}
 	for name, exported := range map[string]bool{"pvc-1": true, "pvc-2": false, "pvc-3": true, "pvc-4": false} {
-		v, pv, c := lonely(gone), persistentVolume(), claim()
+		v, pv, c := lonely(gonetest.Node), gonetest.PersistentVolume(), gonetest.Claim()
 		v.Name, v.UID = name, types.UID(name)
 		pv.Name, pv.UID, pv.Spec.CSI.VolumeHandle = name, types.UID("pv-"+name), name
 		c.Name, c.UID, c.Spec.VolumeName = name, types.UID("c-"+name), name
@@ -111,8 +113,8 @@ func TestANodeIsLookedAtAgainWhenTheFirstOfItsVolumesIsDue(t *testing.T) {
 		}
 	}
 	w := newWorld(t, objects...)
-	result, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}})
-	if err != nil || result.RequeueAfter != lookSeldom {
+	result, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gonetest.Node}})
+	if err != nil || result.RequeueAfter != gone.LookSeldom {
 		t.Errorf("it is looked at after %s, %v", result.RequeueAfter, err)
 	}
 }
@@ -120,11 +122,11 @@ func TestANodeIsLookedAtAgainWhenTheFirstOfItsVolumesIsDue(t *testing.T) {
 func TestANodeThatIsThereCostsNoLookAtTheClusterAndIsNotRemembered(t *testing.T) {
 	w := newWorld(t, append(shop(), lonely("n2"))...)
 	w.wait(0)
-	w.put(node(gone))
+	w.put(node(gonetest.Node))
 	w.wait(0)
 	b := &breaking{w: w}
 	w.r.Client = breakingCache{w.r.Client, b}
-	for _, name := range []string{"n2", gone} {
+	for _, name := range []string{"n2", gonetest.Node} {
 		b.read = 0
 		if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil || b.read != 1 {
 			t.Errorf("%s: %d reads, %v", name, b.read, err)

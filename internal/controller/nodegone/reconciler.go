@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/gone"
 	"berth.dev/berth/internal/driver"
 )
 
@@ -154,20 +156,20 @@ func (r *Reconciler) settle(ctx context.Context, node, volume string, look Look)
 		if f == nil {
 			return 0, err
 		}
-		v := Decide(*f)
-		if v.Step == StepNone {
-			return v.Again, nil
+		a := gone.Decide(*f)
+		if a.Verb == decide.None {
+			return a.Again, nil
 		}
-		if err := r.take(ctx, f, v); err != nil {
-			return 0, fmt.Errorf("volume %s of node %s, step %s: %w", volume, node, v.Step, err)
+		if err := r.take(ctx, f, a); err != nil {
+			return 0, fmt.Errorf("volume %s of node %s, step %s: %w", volume, node, a.Verb, err)
 		}
 	}
-	return lookAgain, nil
+	return gone.LookAgain, nil
 }
 
 // marked reports whether a Volume says that its node is gone, or may be.
 func marked(v *v1alpha1.Volume) bool {
-	m := mark(v)
+	m := gone.MarkOf(v)
 	return m.Type != "" && m.Status != metav1.ConditionFalse
 }
 

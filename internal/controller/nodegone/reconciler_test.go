@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/gone"
+	"berth.dev/berth/internal/decide/gone/gonetest"
 )
 
 // wait lets time pass and reconciles once.
@@ -46,7 +48,7 @@ func (w *world) drop(o client.Object) {
 
 // lonely is a Volume without PersistentVolume and claim: it only shows that its node is gone.
 func lonely(node string) *v1alpha1.Volume {
-	v := volume()
+	v := gonetest.Volume()
 	v.Name, v.UID = "vol-"+node, types.UID("v-"+node)
 	v.Labels = map[string]string{v1alpha1.ReplicaLabel(node): ""}
 	v.Spec.Replicas[0].Node, v.Status.Replicas[0].Node = node, node
@@ -75,8 +77,8 @@ func TestNodesThatComeBackOneByOneDoNotLeaveTheLastForLost(t *testing.T) {
 func TestAClaimOfTheSameNameIsNotTheOneThatWasBound(t *testing.T) {
 	w := newWorld(t, shop()...)
 	w.wait(0)
-	w.drop(claim())
-	again := claim()
+	w.drop(gonetest.Claim())
+	again := gonetest.Claim()
 	again.UID = "another"
 	w.put(again)
 	w.wait(10 * hour)
@@ -86,24 +88,24 @@ func TestAClaimOfTheSameNameIsNotTheOneThatWasBound(t *testing.T) {
 func TestAnAbsenceWithABreakIsNotTakenForOne(t *testing.T) {
 	w := newWorld(t, shop()...)
 	w.wait(0)
-	w.put(node(gone))
+	w.put(node(gonetest.Node))
 	w.before = w.writes + 1 // the write of the mark that the node is back fails
 	w.clock.SetTime(start.Add(hour - time.Minute))
-	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}}); !errors.Is(err, errKilled) {
+	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gonetest.Node}}); !errors.Is(err, errKilled) {
 		t.Fatalf("error %v", err)
 	}
 	w.before, w.killed = 0, false // the write failed, but the process lives
-	w.drop(node(gone))
+	w.drop(node(gonetest.Node))
 	w.wait(time.Minute)
 	w.expect("True ReleasePending", true)
-	w.wait(settle)
+	w.wait(gone.Settle)
 	w.expect("True ClaimReleased", false)
 }
 
 func TestAClaimThatPodsUseIsDeletedOnce(t *testing.T) {
-	used := claim()
+	used := gonetest.Claim()
 	used.Finalizers = []string{"kubernetes.io/pvc-protection"}
-	objects := []client.Object{volume(), class(v1alpha1.NodeGoneReleaseClaims), persistentVolume(), used, node("n2"), node("n3")}
+	objects := []client.Object{gonetest.Volume(), gonetest.Class(v1alpha1.NodeGoneReleaseClaims), gonetest.PersistentVolume(), used, node("n2"), node("n3")}
 	w := newWorld(t, objects...)
 	w.wait(0)
 	w.wait(hour)
@@ -118,8 +120,8 @@ func TestAClaimThatPodsUseIsDeletedOnce(t *testing.T) {
 
 func TestAVolumeWithoutAPersistentVolumeIsMarkedOnlyOnce(t *testing.T) {
 	other := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}}
-	other.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "theirs", VolumeHandle: id}
-	w := newWorld(t, volume(), class(v1alpha1.NodeGoneReleaseClaims), other, node("n2"), node("n3"))
+	other.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "theirs", VolumeHandle: gonetest.ID}
+	w := newWorld(t, gonetest.Volume(), gonetest.Class(v1alpha1.NodeGoneReleaseClaims), other, node("n2"), node("n3"))
 	w.wait(0)
 	writes := w.writes
 	for range 3 {
@@ -134,7 +136,7 @@ func TestAProcessThatSawTheBeginningBelievesNoOlderMark(t *testing.T) {
 	w := newWorld(t, shop()...)
 	w.wait(0)
 	v := &v1alpha1.Volume{}
-	if err := w.Get(t.Context(), types.NamespacedName{Name: id}, v); err != nil {
+	if err := w.Get(t.Context(), types.NamespacedName{Name: gonetest.ID}, v); err != nil {
 		t.Fatal(err)
 	}
 	v.Status.Conditions[0].LastTransitionTime = metav1.NewTime(start.Add(-10 * hour)) // as if the clock had jumped

@@ -10,6 +10,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
+	"berth.dev/berth/internal/decide/gone/gonetest"
 )
 
 // due is a world in which the delay of the volume's mark is over.
@@ -37,8 +38,8 @@ func changed[T client.Object](w *world, o T, change func(T)) {
 // replaced deletes the PersistentVolume and makes it again with a change, for the same claim.
 func replaced(change func(*corev1.PersistentVolumeSpec)) func(*world) {
 	return func(w *world) {
-		w.drop(persistentVolume())
-		pv := persistentVolume()
+		w.drop(gonetest.PersistentVolume())
+		pv := gonetest.PersistentVolume()
 		change(&pv.Spec)
 		w.put(pv)
 	}
@@ -46,17 +47,17 @@ func replaced(change func(*corev1.PersistentVolumeSpec)) func(*world) {
 
 func TestAClaimStaysIfTheReasonForItsReleaseNoLongerHolds(t *testing.T) {
 	for name, others := range map[string]func(w *world){
-		"the node is back": func(w *world) { w.put(node(gone)) },
+		"the node is back": func(w *world) { w.put(node(gonetest.Node)) },
 		"the PersistentVolume belongs to another claim by now": func(w *world) {
-			changed(w, persistentVolume(), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" })
+			changed(w, gonetest.PersistentVolume(), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" })
 		},
-		"the PersistentVolume is gone by now":              func(w *world) { w.drop(persistentVolume()) },
+		"the PersistentVolume is gone by now":              func(w *world) { w.drop(gonetest.PersistentVolume()) },
 		"the PersistentVolume is of no driver by now":      replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI = nil }),
 		"the PersistentVolume is of another driver by now": replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI.Driver = "theirs" }),
 		"the PersistentVolume is of another volume by now": replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI.VolumeHandle = "pvc-x" }),
 		"the PersistentVolume names no claim by now":       replaced(func(s *corev1.PersistentVolumeSpec) { s.ClaimRef = nil }),
 		"the Volume is on another node by now": func(w *world) {
-			v := volume()
+			v := gonetest.Volume()
 			if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(v), v); err != nil {
 				w.t.Fatal(err)
 			}
@@ -71,7 +72,7 @@ func TestAClaimStaysIfTheReasonForItsReleaseNoLongerHolds(t *testing.T) {
 			w.server.Hold() // the watches show none of the changes
 			others(w)
 			w.run()
-			c := claim()
+			c := gonetest.Claim()
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil || c.DeletionTimestamp != nil {
 				t.Errorf("it was deleted: %v", err)
 			}
@@ -84,7 +85,7 @@ func TestAClaimStaysIfTheReasonForItsReleaseNoLongerHolds(t *testing.T) {
 func TestAClaimStaysIfItsNodeIsBackAndTheWatchDoesNotShowIt(t *testing.T) {
 	w := due(t)
 	w.server.Hold(&corev1.Node{})
-	w.put(node(gone))
+	w.put(node(gonetest.Node))
 	w.run()
 	w.expect("False NodeReturned", true)
 }
@@ -105,13 +106,13 @@ func (w *world) beforeDeletion(do func()) {
 func TestAClaimThatTookTheNameOfADeletedOneStays(t *testing.T) {
 	w := due(t)
 	w.beforeDeletion(func() {
-		w.drop(claim())
-		again := claim()
+		w.drop(gonetest.Claim())
+		again := gonetest.Claim()
 		again.UID = "another"
 		w.put(again)
 	})
 	w.run()
-	c := claim()
+	c := gonetest.Claim()
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil || c.UID != "another" {
 		t.Errorf("claim %s: %v", c.UID, err)
 	}
@@ -119,7 +120,7 @@ func TestAClaimThatTookTheNameOfADeletedOneStays(t *testing.T) {
 
 func TestAClaimThatOthersDeleteFirstIsReleasedAllTheSame(t *testing.T) {
 	w := due(t)
-	w.beforeDeletion(func() { w.drop(claim()) })
+	w.beforeDeletion(func() { w.drop(gonetest.Claim()) })
 	w.run()
 	w.expect("True ClaimReleased", false)
 }
@@ -129,7 +130,7 @@ func TestAClaimIsReleasedThoughItsPersistentVolumeIsFreedMeanwhile(t *testing.T)
 	count := w.server.After
 	w.server.After = func(wr lagging.Write) error {
 		if wr.Verb == "delete" {
-			changed(w, persistentVolume(), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" })
+			changed(w, gonetest.PersistentVolume(), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" })
 		}
 		return count(wr)
 	}
@@ -141,8 +142,8 @@ func TestAClaimThatIsWrittenMeanwhileIsLookedAtAnew(t *testing.T) {
 	w := due(t)
 	kept := false
 	w.beforeDeletion(func() {
-		changed(w, claim(), func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"team": "shop"} })
-		w.put(node(gone))
+		changed(w, gonetest.Claim(), func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"team": "shop"} })
+		w.put(node(gonetest.Node))
 		kept = true
 	})
 	w.run()
@@ -158,12 +159,12 @@ func TestAPersistentVolumeIsRetainedAsItWasRead(t *testing.T) {
 	w.server.Before = func(wr lagging.Write) error {
 		if wr.Verb == "patch" && !clashed {
 			clashed = true
-			changed(w, persistentVolume(), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" })
+			changed(w, gonetest.PersistentVolume(), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" })
 		}
 		return count(wr)
 	}
 	w.run()
-	pv := persistentVolume()
+	pv := gonetest.PersistentVolume()
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(pv), pv); err != nil {
 		t.Fatal(err)
 	}
@@ -175,13 +176,13 @@ func TestAPersistentVolumeIsRetainedAsItWasRead(t *testing.T) {
 func TestAVolumeThatIsGoneIsLeftAlone(t *testing.T) {
 	w := due(t)
 	w.server.Hold()
-	v := volume()
+	v := gonetest.Volume()
 	changed(w, v, func(o *v1alpha1.Volume) { o.Finalizers = nil })
 	w.drop(v)
-	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}}); err != nil {
+	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gonetest.Node}}); err != nil {
 		t.Error(err)
 	}
-	c := claim()
+	c := gonetest.Claim()
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
 		t.Errorf("its claim: %v", err)
 	}

@@ -12,18 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/gone"
 )
 
 // take carries out a step. If an object has changed since the decision that is no
 // error: the next look sees the change.
-func (r *Reconciler) take(ctx context.Context, f *Facts, v Verdict) error {
+func (r *Reconciler) take(ctx context.Context, f *gone.Facts, a gone.Answer) error {
 	var err error
-	switch v.Step {
-	case StepMark:
-		err = r.mark(ctx, f, v)
-	case StepRetain:
+	switch a.Verb {
+	case gone.Mark:
+		err = r.mark(ctx, f, a)
+	case gone.Retain:
 		err = r.retain(ctx, f)
-	case StepDelete:
+	case gone.Delete:
 		err = r.delete(ctx, f)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -32,21 +33,21 @@ func (r *Reconciler) take(ctx context.Context, f *Facts, v Verdict) error {
 	if err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("step taken", "volume", f.Volume.Name, "node", f.Node, "claim", f.claimName(),
-		"step", v.Step, "reason", v.Reason, "message", v.Message)
+	log.FromContext(ctx).Info("step taken", "volume", f.Volume.Name, "node", f.Node, "claim", f.ClaimName(),
+		"step", a.Verb, "reason", a.Reason, "message", a.Message)
 	return nil
 }
 
 // mark writes the condition after it has published the events. If the process crashes in between,
 // it publishes them again and people still see one event. In the other order they could see none.
-func (r *Reconciler) mark(ctx context.Context, f *Facts, v Verdict) error {
+func (r *Reconciler) mark(ctx context.Context, f *gone.Facts, a gone.Answer) error {
 	next := metav1.Condition{
-		Type: v1alpha1.ConditionNodeGone, Status: v.Status, Reason: v.Reason, Message: v.Message,
+		Type: v1alpha1.ConditionNodeGone, Status: a.Status, Reason: a.Reason, Message: a.Message,
 		ObservedGeneration: f.Volume.Generation, LastTransitionTime: metav1.NewTime(f.Now.Truncate(time.Second)),
 	}
-	began := counting(next) && !counting(mark(f.Volume))
-	if v.Tell {
-		if err := r.tell(ctx, f, v); err != nil {
+	began := gone.Counting(next) && !gone.Counting(gone.MarkOf(f.Volume))
+	if a.Tell {
+		if err := r.tell(ctx, f, a); err != nil {
 			return err
 		}
 	}
@@ -64,7 +65,7 @@ func (r *Reconciler) mark(ctx context.Context, f *Facts, v Verdict) error {
 }
 
 // retain makes sure that the PersistentVolume, and with it the data, stays when its claim goes.
-func (r *Reconciler) retain(ctx context.Context, f *Facts) error {
+func (r *Reconciler) retain(ctx context.Context, f *gone.Facts) error {
 	pv := f.PersistentVolume
 	before := client.MergeFromWithOptions(pv.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
@@ -72,6 +73,6 @@ func (r *Reconciler) retain(ctx context.Context, f *Facts) error {
 }
 
 // delete deletes the claim only if it has not changed since the decision.
-func (r *Reconciler) delete(ctx context.Context, f *Facts) error {
+func (r *Reconciler) delete(ctx context.Context, f *gone.Facts) error {
 	return r.Client.Delete(ctx, f.Claim, client.Preconditions{UID: &f.Claim.UID, ResourceVersion: &f.Claim.ResourceVersion})
 }

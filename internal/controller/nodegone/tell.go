@@ -9,13 +9,14 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/events"
+	"berth.dev/berth/internal/decide/gone"
 )
 
 // tell publishes a new mark as events of the claim, the PersistentVolume and the Volume.
 // The name of an event follows from its content, so a second attempt finds it there.
-func (r *Reconciler) tell(ctx context.Context, f *Facts, v Verdict) error {
-	for _, about := range f.audience() {
-		if err := events.Publish(ctx, r.Client, r.event(f, v, about)); err != nil {
+func (r *Reconciler) tell(ctx context.Context, f *gone.Facts, a gone.Answer) error {
+	for _, about := range audience(f) {
+		if err := events.Publish(ctx, r.Client, r.event(f, a, about)); err != nil {
 			return err
 		}
 	}
@@ -23,7 +24,7 @@ func (r *Reconciler) tell(ctx context.Context, f *Facts, v Verdict) error {
 }
 
 // audience returns the objects where people look for events. The claim may be gone already.
-func (f Facts) audience() []corev1.ObjectReference {
+func audience(f *gone.Facts) []corev1.ObjectReference {
 	at := []corev1.ObjectReference{{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Volume", Name: f.Volume.Name, UID: f.Volume.UID,
 	}}
@@ -38,17 +39,17 @@ func (f Facts) audience() []corev1.ObjectReference {
 	return at
 }
 
-func (r *Reconciler) event(f *Facts, v Verdict, about corev1.ObjectReference) events.Event {
+func (r *Reconciler) event(f *gone.Facts, a gone.Answer, about corev1.ObjectReference) events.Event {
 	since := f.Now
-	if m := mark(f.Volume); counting(m) {
+	if m := gone.MarkOf(f.Volume); gone.Counting(m) {
 		since = m.LastTransitionTime.Time
 	}
 	kind := corev1.EventTypeWarning
-	if v.Status == metav1.ConditionFalse {
+	if a.Status == metav1.ConditionFalse {
 		kind = corev1.EventTypeNormal
 	}
 	return events.Event{
-		Name:  events.Name("berth-nodegone-", fmt.Sprintf("%s/%s/%s/%d", v.Reason, about.Kind, about.UID, since.Unix())),
-		About: about, Type: kind, Reason: v.Reason, Action: "Released", Note: v.Message, At: f.Now, Instance: r.Instance,
+		Name:  events.Name("berth-nodegone-", fmt.Sprintf("%s/%s/%s/%d", a.Reason, about.Kind, about.UID, since.Unix())),
+		About: about, Type: kind, Reason: a.Reason, Action: "Released", Note: a.Message, At: f.Now, Instance: r.Instance,
 	}
 }

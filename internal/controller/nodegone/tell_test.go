@@ -16,6 +16,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
+	"berth.dev/berth/internal/decide/gone/gonetest"
 )
 
 // eventsOf returns the types and namespaces of the events
@@ -45,13 +46,13 @@ func TestEventsAreWhereTheirObjectsAre(t *testing.T) {
 		"the PersistentVolume exists":         {func(*world) {}, normal},
 		"the class keeps claims by now":       {func(w *world) { w.keep() }, normal},
 		"the PersistentVolume names no claim": {replaced(func(s *corev1.PersistentVolumeSpec) { s.ClaimRef = nil }), unclaimed},
-		"the PersistentVolume was deleted":    {func(w *world) { w.drop(persistentVolume()) }, unexported},
+		"the PersistentVolume was deleted":    {func(w *world) { w.drop(gonetest.PersistentVolume()) }, unexported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := due(t)
 			w.run()
 			tc.meanwhile(w)
-			w.put(node(gone))
+			w.put(node(gonetest.Node))
 			w.run()
 			for reason, want := range map[string]map[string]string{v1alpha1.ReasonReleasePending: warned, v1alpha1.ReasonClaimReleased: warned, v1alpha1.ReasonNodeReturned: tc.want} {
 				if diff := cmp.Diff(want, w.eventsOf(reason)); diff != "" {
@@ -65,9 +66,9 @@ func TestEventsAreWhereTheirObjectsAre(t *testing.T) {
 func TestEachAbsenceIsToldOf(t *testing.T) {
 	w := newWorld(t, shop()...)
 	w.wait(0)
-	w.put(node(gone))
+	w.put(node(gonetest.Node))
 	w.wait(time.Minute)
-	w.drop(node(gone))
+	w.drop(node(gonetest.Node))
 	w.wait(time.Minute)
 	if told := w.ending().Told["ReleasePending Volume"]; told != 2 {
 		t.Errorf("the volume's node went twice, told %d times", told)
@@ -84,7 +85,7 @@ func TestARetryAfterALostAnswerMakesOneEvent(t *testing.T) {
 		}
 		return answer(wr)
 	}
-	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}}); !errors.Is(err, errAway) {
+	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gonetest.Node}}); !errors.Is(err, errAway) {
 		t.Fatalf("error %v", err)
 	}
 	w.wait(time.Minute)
@@ -115,7 +116,7 @@ func TestAVolumeIsNotMarkedWhileItsEventFailsUnlessItsNamespaceIsGone(t *testing
 				}
 				return count(wr)
 			}
-			_, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}})
+			_, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gonetest.Node}})
 			if (err != nil) != (tc.mark == " ") {
 				t.Errorf("error %v", err)
 			}

@@ -134,3 +134,48 @@ func stranded(v *ownership.Volume, pods []corev1.Pod, boot func(node string) str
 	}
 	return dead
 }
+
+// usable are the nodes from which a volume can be used, in order: those with a ready replica, and the
+// owner, under whose mount the label stays. A fenced node is none until it says itself that it has stopped:
+// its entry says Ready as it did before the fence. A replica that next, the record that is about to be
+// written, removes is none any more.
+func usable(v, next *ownership.Volume) (nodes []string) {
+	for i := range v.Replicas {
+		e := &v.Replicas[i]
+		primary := v.Primary.Node == e.Node
+		ready := e.State == ownership.Ready && !(primary && v.Primary.Phase == ownership.Fenced && e.Unstaged != v.Epoch)
+		if !ready && !(primary && v.Primary.Phase.Open()) {
+			continue
+		}
+		if next != nil {
+			if then, ok := next.Replica(e.Node); !ok || then.State == ownership.Removing {
+				continue
+			}
+		}
+		nodes = append(nodes, e.Node)
+	}
+	return nodes
+}
+
+// open are the nodes from which a shared disk can be used that can be used from none yet, in order. A pod's
+// node that was chosen gets the attachment, and keeps the label meanwhile: the kubelet compares it again. As
+// long as a pod waits for a node, each node is as good that can take an attachment. No label is set for a
+// volume that no pod wants: there may be many of them, and a Node has room for few labels.
+func open(q *question) (nodes []string) {
+	f := &q.facts
+	if !f.Record.Kind.Traits().Attaches || f.Record.Deleting {
+		return nil
+	}
+	waits := slices.ContainsFunc(q.pods, func(p corev1.Pod) bool { return p.Spec.NodeName == "" && !ended(&p) })
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		e, has := f.Record.Replica(n.Name)
+		fenced := f.Record.Primary.Phase == ownership.Fenced && f.Record.Primary.Node == n.Name && e.Unstaged != f.Record.Epoch
+		switch {
+		case n.Lost, fenced:
+		case slices.Contains(f.Wanted, n.Name), waits && n.Fits && (has || n.Slots > 0):
+			nodes = append(nodes, n.Name)
+		}
+	}
+	return nodes
+}

@@ -3,11 +3,8 @@ package upkeep
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -101,35 +98,3 @@ func (r *PoolClasses) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 	return ctrl.Result{}, nil
 }
 
-// assess brings a class's status in line with the nodes' reports, and says
-// whether it changed.
-func assess(class *v1alpha1.PoolClass, reports []v1alpha1.StorageNode) bool {
-	nodes := int32(0)
-	for i := range reports {
-		if serves(&reports[i], class.Name) {
-			nodes++
-		}
-	}
-	ready := metav1.Condition{Type: v1alpha1.ConditionReady, ObservedGeneration: class.Generation,
-		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNodesServe, Message: fmt.Sprintf("%d nodes serve this class", nodes)}
-	switch nodes {
-	case 0:
-		ready.Status, ready.Reason = metav1.ConditionFalse, v1alpha1.ReasonNoNode
-		ready.Message = "no node serves this class: none that it selects has one of its pools in good health"
-	case 1:
-		ready.Message = "1 node serves this class"
-	}
-	changed := class.Status.Nodes != nodes
-	class.Status.Nodes = nodes
-	return meta.SetStatusCondition(&class.Status.Conditions, ready) || changed
-}
-
-// serves says whether a node has a healthy pool of a class and can be asked.
-func serves(report *v1alpha1.StorageNode, class string) bool {
-	if meta.IsStatusConditionFalse(report.Status.Conditions, v1alpha1.ConditionReady) {
-		return false
-	}
-	return slices.ContainsFunc(report.Status.Pools, func(pool v1alpha1.Pool) bool {
-		return pool.Health == v1alpha1.PoolHealthy && slices.Contains(pool.Classes, class)
-	})
-}

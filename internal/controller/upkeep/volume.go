@@ -91,28 +91,3 @@ func (r *Volumes) tidyStatus(v *v1alpha1.Volume) bool {
 	return show(&v.Status.Conditions, v.Generation, problemOf(v, r.Nodes)) || changed
 }
 
-// problemOf returns the problem of a volume that is not as its spec asks. Lack of
-// room is not one of them: the call that asks for the room tells its user.
-func problemOf(v *v1alpha1.Volume, nodes usecase.Nodes) problem {
-	for _, holder := range usecase.PlacedVolume(v).Holders(nodes) {
-		entry := holder.Entry
-		if entry != nil && entry.Failed && entry.Reason != v1alpha1.ReasonNoSpace {
-			return problem{entry.Reason, entry.Message}
-		}
-		if v.DeletionTimestamp == nil {
-			continue
-		}
-		if holder.Node == "" {
-			return problem{v1alpha1.ReasonNodeAway, fmt.Sprintf("a Node that does not exist any more may still have the volume's data (label %s); "+
-				"if it never comes back: kubectl berth forget NODE --node-is-gone", holder.Label)}
-		}
-		if away := nodes.Away(holder.Node); away != "" {
-			message := fmt.Sprintf("node %s still has the volume's data: %s; the data is removed when the node is back", holder.Node, away)
-			if nodes.Labelled(holder.Label) == "" {
-				message += "; if it never comes back: kubectl berth forget " + holder.Node + " --node-is-gone"
-			}
-			return problem{v1alpha1.ReasonNodeAway, message}
-		}
-	}
-	return problem{}
-}

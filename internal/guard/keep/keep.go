@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/ownership"
 )
@@ -118,7 +119,7 @@ type Keeper struct {
 	renewing, promised bool
 	asking, ending     bool
 	proofs             map[string]*proof
-	last               guard.Decision
+	last               guard.Answer
 }
 
 // proof is what is known about the end of a volume's writers.
@@ -181,7 +182,7 @@ func (k *Keeper) poke() {
 }
 
 // step decides once, and begins to carry the decision out.
-func (k *Keeper) step(ctx context.Context) guard.Verb {
+func (k *Keeper) step(ctx context.Context) decide.Verb {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f := k.facts()
@@ -205,7 +206,7 @@ func (k *Keeper) step(ctx context.Context) guard.Verb {
 	return d.Verb
 }
 
-func (k *Keeper) feed(f *guard.Facts, d guard.Decision) (err error) {
+func (k *Keeper) feed(f *guard.Facts, d guard.Answer) (err error) {
 	switch {
 	case d.Feed && k.c.Now()-f.Now < guard.Fresh: // else what was decided is old: decide anew
 		err = k.c.Watchdog.Feed(d.Within)
@@ -235,7 +236,7 @@ func (k *Keeper) facts() *guard.Facts {
 }
 
 // tell logs a decision that differs from the one before.
-func (k *Keeper) tell(d guard.Decision) {
+func (k *Keeper) tell(d guard.Answer) {
 	if d.Verb == k.last.Verb && d.Reason == k.last.Reason || d.Verb == guard.Renew {
 		return
 	}
@@ -244,7 +245,7 @@ func (k *Keeper) tell(d guard.Decision) {
 		k.c.Log.Error(errors.New(d.Message), "writers run on", "reason", d.Reason)
 		return
 	}
-	k.c.Log.Info(d.Message, "decision", d.Verb.String(), "reason", d.Reason)
+	k.c.Log.Info(d.Message, "decision", d.Verb, "reason", d.Reason)
 }
 
 // fence is called with the lock.

@@ -17,7 +17,7 @@ func DiskSequence(dir string) string {
 //
 //   - its world-wide name, which NVMe namespaces have themselves and SCSI and SATA
 //     disks at their device;
-//   - the serial number that whoever runs the machine gave a virtio disk;
+//   - the serial number that the hypervisor gave a virtio disk;
 //   - the card identification of flash;
 //   - model and serial number.
 //

@@ -36,7 +36,7 @@ func Prove(fd int, path string, is provision.Identity) error {
 }
 
 // Leads returns nil if a path leads to the device of an identity. It opens nothing, so it
-// holds up nobody, and it cannot tell zvols apart: they are not to be asked by it.
+// holds up no program, and it cannot tell zvols apart: they are not to be asked by it.
 func Leads(path string, is provision.Identity) error {
 	n, err := Number(path)
 	if err != nil {

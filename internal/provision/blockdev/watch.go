@@ -19,8 +19,8 @@ const (
 
 // Watch calls ready once nothing escapes it any more, and then written with the
 // path of each block device that a writer has closed, that appeared or that went,
-// until ctx ends. LVM closes the physical volumes after it wrote to them, and whoever
-// changes a partition table closes the disk, so this is how changes by others are
+// until ctx ends. LVM closes the physical volumes after it wrote to them, and a program
+// that changes a partition table closes the disk, so this is how changes by others are
 // noticed; udev does the same. It asks for nothing periodically and costs nothing
 // while nothing happens. Neither function may block.
 func Watch(ctx context.Context, ready func(), written func(device string)) error {

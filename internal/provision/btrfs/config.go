@@ -18,6 +18,7 @@ type Filesystem interface {
 	Roots() (map[uint64]kernel.Root, error)
 	Counted() (map[uint64][]uint64, error)
 	Space(fsid string) (kernel.Space, error)
+	Users(subvolume uint64, path string) ([]string, error)
 	Copy(dir string) (record []byte, err error)
 	Generation(dir string) (generation uint64, s kernel.Subvolume, err error)
 	Send(dir string, is, base kernel.Subvolume, pipe *os.File) error
@@ -60,8 +61,6 @@ type Config struct {
 	// Mounted returns the labels of the filesystems that are mounted, by their UUIDs; kernel.Mounted by
 	// default.
 	Mounted func() (map[string]string, error)
-	// Users returns where a path of a filesystem is mounted; kernel.Users by default.
-	Users func(path string) ([]string, error)
 	// RefreshInterval is how often filesystems are read again, which is how changes by others
 	// are noticed; 10 s by default.
 	RefreshInterval time.Duration
@@ -86,9 +85,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Mounted == nil {
 		c.Mounted = kernel.Mounted
-	}
-	if c.Users == nil {
-		c.Users = kernel.Users
 	}
 	if c.RefreshInterval == 0 {
 		c.RefreshInterval = 10 * time.Second

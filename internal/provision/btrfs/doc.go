@@ -23,7 +23,9 @@
 // left in making or in the trash needs no other sign: the next process removes it. A volume in the trash
 // takes its room until the kernel has freed it.
 //
-// Btrfs destroys a subvolume that is mounted. So Berth first looks through the mount tables that it sees.
+// Btrfs destroys a subvolume that is mounted. So Berth first looks through the mount tables that it sees. The
+// number of the filesystem and the id of the subvolume prove that a mount is of the volume: another filesystem
+// may have the same paths.
 //
 // # Limits
 //

@@ -121,6 +121,56 @@ func TestAVolumeThatIsMountedElsewhereIsInUse(t *testing.T) {
 	}
 }
 
+func TestAVolumeIsNotInUseForAMountOfTheSamePathOfAnotherFilesystem(t *testing.T) {
+	n, other := newNode(t, "data"), btrfstest.New(t, "other", btrfstest.Size)
+	n.mustCreate("pvc-1", 32, provision.Source{})
+	if err := os.MkdirAll(filepath.Dir(other.Data("pvc-1")), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	btrfstest.Run(t, "btrfs", "subvolume", "create", other.Data("pvc-1"))
+	target := t.TempDir()
+	btrfstest.Run(t, "mount", "-o", "subvol=/.berth/volumes/pvc-1/data", other.Disk, target)
+	defer btrfstest.Run(t, "umount", target)
+	if err := n.p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Errorf("deleting a volume that is not mounted: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(target, "file"), nil, 0o600); err != nil {
+		t.Errorf("the other subvolume is gone: %v", err)
+	}
+}
+
+func TestAVolumeIsInUseAsLongAsAnythingInItIsMounted(t *testing.T) {
+	for name, mounts := range map[string]func(n *node, target string){
+		"its subvolume, by its id": func(n *node, target string) {
+			id := btrfstest.Run(t, "btrfs", "inspect-internal", "rootid", n.Data("pvc-1"))
+			btrfstest.Run(t, "mount", "-o", "subvolid="+id, n.Disk, target)
+		},
+		"a directory in it": func(n *node, target string) {
+			n.Put(".berth/volumes/pvc-1/data/dir/file", 4096)
+			btrfstest.Run(t, "mount", "--bind", n.Data("pvc-1")+"/dir", target)
+		},
+		"a subvolume that a tenant made in it": func(n *node, target string) {
+			btrfstest.Run(t, "btrfs", "subvolume", "create", n.Data("pvc-1")+"/own")
+			btrfstest.Run(t, "mount", "-o", "subvol=/.berth/volumes/pvc-1/data/own", n.Disk, target)
+		},
+		"the directory that it is in": func(n *node, target string) {
+			btrfstest.Run(t, "mount", "--bind", filepath.Dir(n.Data("pvc-1")), target)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, "data")
+			n.mustCreate("pvc-1", 32, provision.Source{})
+			target := t.TempDir()
+			mounts(n, target)
+			fails(t, "deleting it", n.p.Delete(t.Context(), "pvc-1"), provision.ErrInUse)
+			btrfstest.Run(t, "umount", target)
+			if err := n.p.Delete(t.Context(), "pvc-1"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestAFilesystemWithoutSimpleQuotasTakesNothing(t *testing.T) {
 	for name, want := range map[string]string{"none": "btrfs quota enable --simple", "full": "full quotas"} {
 		t.Run(name, func(t *testing.T) {

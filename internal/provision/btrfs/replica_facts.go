@@ -155,7 +155,7 @@ func (p *store) sweep(f Filesystem, id string, v *entry, bound int64) (failure e
 		}
 	}
 	if !v.held.Live && v.root.ID != 0 {
-		if err := p.unused(id, "/"+dir); err != nil {
+		if err := unused(f, v.root.ID, id, "/"+dir); err != nil {
 			return err
 		}
 		gone = append(gone, v)

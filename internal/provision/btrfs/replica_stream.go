@@ -151,7 +151,7 @@ func (r *Replicator) may(c *copied, h provision.StreamHeader) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.held.May(h, c.volume, dirty), r.unused(h.Volume, "/"+c.dir))
+	return errors.Join(c.held.May(h, c.volume, dirty), unused(c.f, c.entry.root.ID, h.Volume, "/"+c.dir))
 }
 
 // prepare notes the stream, and makes the subvolume that it is applied to. What an earlier stream left

@@ -279,7 +279,7 @@ func (r *Replicator) RollBack(ctx context.Context, id string, to lineage.Point) 
 		}
 		n, err := c.held.RollBack(to, dirty, r.config.Now())
 		if err == nil {
-			err = r.unused(id, "/"+c.dir)
+			err = unused(c.f, c.entry.root.ID, id, "/"+c.dir)
 		}
 		return n, err
 	})

@@ -135,7 +135,7 @@ func (p *Provisioner) remove(ctx context.Context, id, area string) error {
 				u.trash[id] = e
 			}
 			return learn, each(
-				func() error { return p.unused(id, "/"+area+"/"+id) },
+				func() error { return unused(f, e.root.ID, id, "/"+area+"/"+id) },
 				func() error { return f.Make(trashArea) },
 				func() error { return f.Move(area+"/"+id, trashArea+"/"+id) },
 				f.Commit,
@@ -144,9 +144,9 @@ func (p *Provisioner) remove(ctx context.Context, id, area string) error {
 	})
 }
 
-// unused returns ErrInUse if a volume or snapshot is mounted.
-func (p *store) unused(id, at string) error {
-	switch users, err := p.config.Users(at); {
+// unused returns ErrInUse if a volume or snapshot is mounted: its subvolume, or what is at its path.
+func unused(f Filesystem, subvolume uint64, id, at string) error {
+	switch users, err := f.Users(subvolume, at); {
 	case err != nil:
 		return fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
 	case len(users) > 0:

@@ -10,18 +10,6 @@ import (
 	"berth.dev/berth/internal/provision/iscsi/scsi"
 )
 
-// state is what the target knows of a unit's reservations.
-type state struct {
-	// own is the key of this session's registration, zero if there is none.
-	own uint64
-	// holder is the key of the session that has the reservation.
-	holder uint64
-	// reserved: there is a reservation. holding: it is this session's, and lets no other one write.
-	reserved, holding bool
-	// registrations of all sessions.
-	registrations int
-}
-
 // readings is how often the reservations are read anew because they change meanwhile.
 const readings = 4
 
@@ -64,27 +52,6 @@ func (c call) readOnce(ctx context.Context, dev Device) (state, error) {
 		return state{}, provision.Unavailable(err)
 	}
 	return judge(own, keys, r)
-}
-
-// judge joins three answers to one state.
-func judge(own uint64, keys scsi.Registrations, r scsi.Reservation) (state, error) {
-	under := 0
-	for _, k := range keys.Keys {
-		if k == own {
-			under++
-		}
-	}
-	switch {
-	case r.Held && r.Key == 0:
-		return state{}, fmt.Errorf("%w: the disk has a reservation of type %d, which all registered sessions hold: remove it", provision.ErrConflict, r.Type)
-	case r.Generation != keys.Generation, own != 0 && under == 0, r.Held && !slices.Contains(keys.Keys, r.Key):
-		return state{}, errChanging
-	}
-	// An earlier session of the node may be registered under the same key, and it may be the one
-	// that holds the reservation. The target does not say, so only a key of one session counts. A
-	// reservation that is taken from the key itself ends the doubt.
-	holding := r.Held && own != 0 && r.Key == own && under == 1 && r.Type == writeExclusive
-	return state{own: own, holder: r.Key, reserved: r.Held, holding: holding, registrations: len(keys.Keys)}, nil
 }
 
 func (c call) keys(ctx context.Context, dev Device) (scsi.Registrations, error) {

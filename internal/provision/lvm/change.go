@@ -34,15 +34,14 @@ type changer struct {
 // backend implements engine.Backend for LVM.
 type backend struct{ *waker }
 
-// Discover reads the groups that may have changed: all of them with one process if their list may
-// have changed, too.
+// Discover reads all groups with one process if their list may have changed. It leaves a group that
+// alone may have changed to Refresh, under the group's lock: an own change would overtake a report
+// that is read beside it, and the group would have to be read once more.
 func (b backend) Discover(ctx context.Context) error {
-	names, all := b.state.due()
-	if all {
-		return b.refreshAll(ctx)
+	if !b.state.listDue() {
+		return nil
 	}
-	b.refreshEach(ctx, names)
-	return nil
+	return b.refreshAll(ctx)
 }
 
 // Loaded does nothing: the leftovers of a crash are mended when LVM first answers for all groups.

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -28,27 +27,11 @@ type PoolConfig struct {
 // Disks are the pools of one node with their contents.
 type Disks struct {
 	mu       sync.Mutex
-	pools    map[provision.PoolRef]*pool
+	pools    pools
 	changed  []signal.Signal
 	openByID map[string]int
 	formats  map[string]int
 	copies   map[string]*held // by id of a volume
-}
-
-type pool struct {
-	unit, total int64
-	fill        provision.Fill
-	media       string
-	paths       []string
-	problem     string
-	managed     bool // by Ensure
-	volumes     map[string]provision.Volume
-	snapshots   map[string]provision.Snapshot
-	contents    map[string]string // by id of a volume or a snapshot
-	labels      map[string]map[string]string
-	wipes       map[string]provision.Wipe
-	tunings     map[string]provision.Tuning
-	foreign     map[string]int64
 }
 
 // NewDisks makes empty pools.
@@ -178,7 +161,7 @@ func (d *Disks) Formats(id string) int {
 func (d *Disks) Device(device string) (provision.Volume, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	v, _ := d.find(path.Base(device))
+	v, _ := d.pools.find(path.Base(device))
 	return v, v.Content.Source == device && device != ""
 }
 
@@ -186,7 +169,7 @@ func (d *Disks) Device(device string) (provision.Volume, bool) {
 func (d *Disks) Labels(id string) map[string]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, p := d.find(id); p != nil {
+	if _, p := d.pools.find(id); p != nil {
 		return maps.Clone(p.labels[id])
 	}
 	return nil
@@ -196,7 +179,7 @@ func (d *Disks) Labels(id string) map[string]string {
 func (d *Disks) Wipe(id string) provision.Wipe {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, p := d.find(id); p != nil {
+	if _, p := d.pools.find(id); p != nil {
 		return p.wipes[id]
 	}
 	return ""
@@ -206,7 +189,7 @@ func (d *Disks) Wipe(id string) provision.Wipe {
 func (d *Disks) Tuning(id string) provision.Tuning {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, p := d.find(id); p != nil {
+	if _, p := d.pools.find(id); p != nil {
 		return p.tunings[id]
 	}
 	return provision.Tuning{}
@@ -228,16 +211,6 @@ func (d *Disks) notify() {
 	}
 }
 
-// find returns a volume and its pool; nil if there is none. The caller holds mu.
-func (d *Disks) find(id string) (provision.Volume, *pool) {
-	for _, p := range d.pools {
-		if v, ok := p.volumes[id]; ok {
-			return v, p
-		}
-	}
-	return provision.Volume{}, nil
-}
-
 func (d *Disks) report() []provision.Pool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -252,31 +225,4 @@ func (d *Disks) report() []provision.Pool {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
 	})
 	return report
-}
-
-// figures returns the pool as reported, without its volumes and snapshots.
-func (p *pool) figures(ref provision.PoolRef) provision.Pool {
-	return provision.Pool{
-		PoolRef: ref, Total: p.total, Foreign: sum(maps.Values(p.foreign)), Free: p.free(), Unit: p.unit,
-		Fill: p.fill, Media: p.media, Paths: p.paths, Problem: p.problem,
-	}
-}
-
-// free computes the free bytes each time: a stored number could drift.
-func (p *pool) free() int64 {
-	free := p.total - sum(maps.Values(p.foreign))
-	for _, v := range p.volumes {
-		free -= v.Size
-	}
-	for _, s := range p.snapshots {
-		free -= s.Allocated
-	}
-	return free
-}
-
-func sum(sizes iter.Seq[int64]) (total int64) {
-	for s := range sizes {
-		total += s
-	}
-	return total
 }

@@ -23,7 +23,11 @@ func (p *Provisioner) Ensure(ctx context.Context, w provision.PoolWish) (o provi
 		return o, fmt.Errorf("%w: pools of type %s are not made here", provision.ErrUnsupported, w.Pool.Type)
 	}
 	_, err = p.change(ctx, Ensure, w.Pool.Name, func() (provision.Volume, error) {
-		o = p.disks.ensure(w)
+		p.disks.mu.Lock()
+		defer p.disks.mu.Unlock()
+		if o = p.disks.pools.ensure(w); o.Reason.Done() {
+			p.disks.notify()
+		}
 		return keep, nil
 	})
 	return o, err
@@ -33,22 +37,15 @@ func outcome(r provision.Reason, format string, args ...any) provision.Outcome {
 	return provision.Outcome{Reason: r, Message: fmt.Sprintf(format, args...)}
 }
 
-func (d *Disks) ensure(w provision.PoolWish) (o provision.Outcome) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d pools) ensure(w provision.PoolWish) provision.Outcome {
 	if w.Pool.Type == provision.LVM {
-		o = d.ensureGroup(w)
-	} else {
-		o = d.ensurePool(w)
+		return d.ensureGroup(w)
 	}
-	if o.Reason.Done() {
-		d.notify()
-	}
-	return o
+	return d.ensurePool(w)
 }
 
-func (d *Disks) ensureGroup(w provision.PoolWish) provision.Outcome {
-	name, p := w.Pool.Name, d.pools[w.Pool]
+func (d pools) ensureGroup(w provision.PoolWish) provision.Outcome {
+	name, p := w.Pool.Name, d[w.Pool]
 	switch {
 	case p == nil && len(w.Disks) == 0:
 		return outcome(provision.PoolAwaitsDisks, "there is no volume group %s, and no empty disk to make it of", name)
@@ -69,15 +66,15 @@ func (d *Disks) ensureGroup(w provision.PoolWish) provision.Outcome {
 	}
 	p = newPool(PoolConfig{Total: total / defaultUnit * defaultUnit})
 	p.managed = true
-	d.pools[w.Pool] = p
+	d[w.Pool] = p
 	return outcome(provision.PoolMade, "volume group %s was made %s", name, strings.Join(refused, ", "))
 }
 
 // take takes the disks that are empty. It returns their bytes together, and the names of the
 // disks that were not empty.
-func (d *Disks) take(names []string) (total int64, refused []string) {
+func (d pools) take(names []string) (total int64, refused []string) {
 	for _, name := range names {
-		p := d.pools[provision.PoolRef{Type: provision.Device, Name: name}]
+		p := d[provision.PoolRef{Type: provision.Device, Name: name}]
 		if p == nil || p.problem != "" || len(p.volumes) > 0 || len(p.foreign) > 0 {
 			refused = append(refused, name+" is not empty")
 			continue
@@ -88,9 +85,9 @@ func (d *Disks) take(names []string) (total int64, refused []string) {
 	return total, refused
 }
 
-func (d *Disks) ensurePool(w provision.PoolWish) provision.Outcome {
+func (d pools) ensurePool(w provision.PoolWish) provision.Outcome {
 	name, _, _ := strings.Cut(w.Pool.Name, "/")
-	g, p := d.pools[provision.PoolRef{Type: provision.LVM, Name: name}], d.pools[w.Pool]
+	g, p := d[provision.PoolRef{Type: provision.LVM, Name: name}], d[w.Pool]
 	switch {
 	case g == nil:
 		return outcome(provision.PoolAwaitsDisks, "there is no volume group %s", name)
@@ -111,7 +108,7 @@ func (d *Disks) ensurePool(w provision.PoolWish) provision.Outcome {
 	}
 	p = newPool(PoolConfig{Total: share, Unit: g.unit})
 	p.managed = true
-	d.pools[w.Pool], g.foreign[w.Pool.Name] = p, share+reserve
+	d[w.Pool], g.foreign[w.Pool.Name] = p, share+reserve
 	return outcome(provision.PoolMade, "thin pool %s was made", w.Pool.Name)
 }
 

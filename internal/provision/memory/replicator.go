@@ -82,7 +82,7 @@ func (r *Replicator) facts(id string) (f facts, err error) {
 	d := r.p.disks
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	v, pool := d.find(id)
+	v, pool := d.pools.find(id)
 	if pool == nil {
 		return f, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 	}
@@ -116,7 +116,7 @@ func (r *Replicator) effect(ctx context.Context, op Operation, id string, do fun
 		d := r.p.disks
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		_, pool := d.find(id)
+		_, pool := d.pools.find(id)
 		if pool == nil {
 			return none, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 		}

@@ -33,7 +33,7 @@ func (p *Provisioner) GetSnapshot(ctx context.Context, id string) (provision.Sna
 	return disturbed(ctx, p, GetSnapshot, id, func() (provision.Snapshot, error) {
 		p.disks.mu.Lock()
 		defer p.disks.mu.Unlock()
-		s, pool := p.disks.findSnapshot(id)
+		s, pool := p.disks.pools.findSnapshot(id)
 		if pool == nil {
 			return provision.Snapshot{}, fmt.Errorf("%w: snapshot %s", provision.ErrNotFound, id)
 		}
@@ -49,7 +49,7 @@ func (p *Provisioner) DeleteSnapshot(ctx context.Context, id string) error {
 	_, err := p.change(ctx, DeleteSnapshot, id, func() (provision.Volume, error) {
 		p.disks.mu.Lock()
 		defer p.disks.mu.Unlock()
-		if _, pool := p.disks.findSnapshot(id); pool != nil {
+		if _, pool := p.disks.pools.findSnapshot(id); pool != nil {
 			delete(pool.snapshots, id)
 			delete(pool.contents, id)
 			p.disks.notify()
@@ -62,13 +62,13 @@ func (p *Provisioner) DeleteSnapshot(ctx context.Context, id string) error {
 func (d *Disks) snapshot(r provision.SnapshotRequest) (provision.Snapshot, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s, p := d.findSnapshot(r.ID); p != nil {
+	if s, p := d.pools.findSnapshot(r.ID); p != nil {
 		if s.Volume != r.Volume {
 			return provision.Snapshot{}, fmt.Errorf("%w: snapshot %s is of volume %s", provision.ErrConflict, r.ID, s.Volume)
 		}
 		return s, nil
 	}
-	v, p := d.find(r.Volume)
+	v, p := d.pools.find(r.Volume)
 	switch {
 	case p == nil:
 		return provision.Snapshot{}, fmt.Errorf("%w: %s", provision.ErrNotFound, r.Volume)
@@ -91,32 +91,11 @@ func (d *Disks) snapshot(r provision.SnapshotRequest) (provision.Snapshot, error
 // depend on the type.
 func copies(pool provision.PoolRef) bool { return provision.TraitsOf(pool.Type).Copies != "" }
 
-// source returns the filesystem and the content of the source that a new volume is a copy of.
-// The caller holds mu.
-func (d *Disks) source(r provision.CreateRequest) (filesystem, content string, err error) {
-	if r.Source == (provision.Source{}) {
-		return "", "", nil
-	}
-	s, p := d.findSnapshot(r.Source.Snapshot)
-	if r.Source.Volume != "" {
-		var v provision.Volume
-		v, p = d.find(r.Source.Volume)
-		s = provision.Snapshot{ID: v.ID, Pool: v.Pool, Size: v.Size, Filesystem: v.Filesystem}
-	}
-	switch {
-	case !copies(r.Pool):
-		return "", "", fmt.Errorf("%w: pool %s makes no copies", provision.ErrUnsupported, r.Pool.Name)
-	case p == nil:
-		return "", "", fmt.Errorf("%w: source %s%s", provision.ErrNotFound, r.Source.Snapshot, r.Source.Volume)
-	}
-	return s.Filesystem, p.contents[s.ID], r.Fits(s.Pool, s.Size)
-}
-
 // Write replaces the content of a volume.
 func (d *Disks) Write(id, content string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, p := d.find(id); p != nil {
+	if _, p := d.pools.find(id); p != nil {
 		p.contents[id] = content
 	}
 }
@@ -125,21 +104,11 @@ func (d *Disks) Write(id, content string) {
 func (d *Disks) Read(id string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, p := d.find(id)
+	_, p := d.pools.find(id)
 	if p == nil {
 		return ""
 	}
 	return p.contents[id]
-}
-
-// findSnapshot returns a snapshot and its pool; nil if there is none. The caller holds mu.
-func (d *Disks) findSnapshot(id string) (provision.Snapshot, *pool) {
-	for _, p := range d.pools {
-		if s, ok := p.snapshots[id]; ok {
-			return s, p
-		}
-	}
-	return provision.Snapshot{}, nil
 }
 
 func (p *pool) sortedSnapshots() []provision.Snapshot {
@@ -150,7 +119,7 @@ func (p *pool) sortedSnapshots() []provision.Snapshot {
 func (d *Disks) Contents(id string) (all []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, p := d.find(id); p != nil {
+	if _, p := d.pools.find(id); p != nil {
 		all = append(all, p.contents[id])
 	}
 	if h := d.copies[id]; h != nil {

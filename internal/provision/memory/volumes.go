@@ -15,7 +15,7 @@ var keep provision.Volume
 func (d *Disks) edit(id string, change func(*pool, provision.Volume) (provision.Volume, error)) (provision.Volume, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	v, pool := d.find(id)
+	v, pool := d.pools.find(id)
 	if pool == nil {
 		return provision.Volume{}, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 	}
@@ -34,7 +34,7 @@ func (d *Disks) edit(id string, change func(*pool, provision.Volume) (provision.
 func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if v, p := d.find(r.ID); p != nil {
+	if v, p := d.pools.find(r.ID); p != nil {
 		if v.Pool != r.Pool || v.Size != provision.RoundUp(r.Size, p.unit) || v.Inline != r.Inline || v.Source != r.Source || v.Content != contentOf(r) {
 			return keep, fmt.Errorf("%w: volume %s exists with %d bytes in pool %s for %+v from %+v", provision.ErrConflict, v.ID, v.Size, v.Pool.Name, v.Inline, v.Source)
 		}
@@ -50,7 +50,7 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 	if p.problem != "" {
 		return keep, fmt.Errorf("%w: pool %s: %s", provision.ErrUnavailable, r.Pool.Name, p.problem)
 	}
-	filesystem, content, err := d.source(r)
+	filesystem, content, err := d.pools.source(r)
 	if err != nil {
 		return keep, err
 	}
@@ -84,7 +84,7 @@ func (d *Disks) remove(id string) error {
 			return fmt.Errorf("%w: %s in pool %s is not Berth's", provision.ErrConflict, id, ref.Name)
 		}
 	}
-	_, p := d.find(id)
+	_, p := d.pools.find(id)
 	if p == nil {
 		return nil
 	}

@@ -40,8 +40,8 @@ func (m *manager) ensure(ctx context.Context, w provision.PoolWish) (none provis
 		return none, err
 	}
 	name := strings.TrimPrefix(w.Pool.Name, provision.ZFSPrefix)
-	if v := m.judge(name, w, m.config.RefreshInterval); v.Act == zpool.Rest {
-		return v.Outcome, nil
+	if i := m.judge(name, w, m.config.RefreshInterval); i.Act == zpool.Rest {
+		return i.Outcome, nil
 	}
 	unlock, err := m.engine.UnitLocks.Lock(ctx, name)
 	if err != nil {
@@ -58,16 +58,16 @@ func (m *manager) ensure(ctx context.Context, w provision.PoolWish) (none provis
 const justNow = time.Duration(math.MaxInt64)
 
 // judge decides from the facts, and from findings that are no older than maxAge.
-func (m *manager) judge(name string, w provision.PoolWish, maxAge time.Duration) (v zpool.Verdict) {
+func (m *manager) judge(name string, w provision.PoolWish, maxAge time.Duration) (i zpool.Intent) {
 	f := zpool.Case{Finding: m.findings.get(name), Now: m.config.Now(), MaxAge: maxAge}
 	m.engine.With(name, func(z *zpool.Facts) {
 		f.Facts = z
-		v = f.Judge(w, name)
+		i = f.Judge(w, name)
 	})
 	if f.Facts != nil {
 		m.findings.see(name)
 	}
-	return v
+	return i
 }
 
 // ensureLocked takes a step. It decides anew which one, from fresh facts.
@@ -79,9 +79,9 @@ func (m *manager) ensureLocked(ctx context.Context, name string, w provision.Poo
 	if err := m.reread(ctx, name); err != nil {
 		return none, err
 	}
-	v := m.judge(name, w, justNow)
+	i := m.judge(name, w, justNow)
 	var err error
-	switch v.Act {
+	switch i.Act {
 	case zpool.AskMark:
 		err = m.readMark(ctx, name)
 	case zpool.Look:
@@ -90,13 +90,13 @@ func (m *manager) ensureLocked(ctx context.Context, name string, w provision.Poo
 	if err != nil {
 		return none, err
 	}
-	switch v = m.judge(name, w, justNow); v.Act {
+	switch i = m.judge(name, w, justNow); i.Act {
 	case zpool.Rest:
-		return v.Outcome, nil
+		return i.Outcome, nil
 	case zpool.Bring:
-		return v.Outcome, m.change(ctx, name, m.poolTool.ImportCommand(v.ID, m.aliases(w.Search)))
+		return i.Outcome, m.change(ctx, name, m.poolTool.ImportCommand(i.ID, m.aliases(w.Search)))
 	case zpool.TakeDisk:
-		return m.takeDisks(ctx, name, w, v.Outcome)
+		return m.takeDisks(ctx, name, w, i.Outcome)
 	}
 	return none, fmt.Errorf("%w: zpool %s changed meanwhile", provision.ErrUnavailable, name)
 }

@@ -34,7 +34,7 @@ func ofController(leaf *x509.Certificate) bool {
 }
 
 // Node returns the name of the node whose certificate it is. A certificate with any other name beside it
-// is nobody's.
+// is no node's.
 func Node(leaf *x509.Certificate) (string, error) {
 	if len(leaf.DNSNames) != 1 || len(leaf.IPAddresses) > 0 || len(leaf.URIs) > 0 || len(leaf.EmailAddresses) > 0 {
 		return "", fmt.Errorf("the certificate has %d names, and a node's has one", len(leaf.DNSNames)+len(leaf.IPAddresses)+len(leaf.URIs)+len(leaf.EmailAddresses))

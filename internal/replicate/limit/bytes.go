@@ -72,7 +72,7 @@ func (g *Gate) Wait(ctx context.Context, n int) error {
 // need more than the bucket ever has.
 const burst = 256 << 10
 
-// bucket is a token bucket whose rate may change while somebody waits. rate.Limiter alone would let a
+// bucket is a token bucket whose rate may change while streams wait. rate.Limiter alone would let a
 // stream that waits at an old, low rate wait to its end.
 type bucket struct {
 	limiter *rate.Limiter

@@ -12,7 +12,7 @@ type Class int
 
 // The classes, in the order in which they begin.
 const (
-	// Rescue: the volume has fewer copies than it should, or somebody waits for it.
+	// Rescue: the volume has fewer copies than it should, or a pod waits for it.
 	Rescue Class = iota
 	// Build: a new copy is made.
 	Build

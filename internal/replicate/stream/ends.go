@@ -18,7 +18,7 @@ type Stock interface {
 	// Open may wait for a place: the peer hears Alive for up to ten minutes, and then gives up. What keeps it
 	// waiting longer is wire.Busy.
 	//
-	// All of want is a peer's word. A token of ZFS names the snapshot to be sent, and anybody can make one
+	// All of want is a peer's word. A token of ZFS names the snapshot to be sent, and every peer can make one
 	// that names another volume's: Open must compare what the token names with want.Target before it
 	// uses it.
 	Open(ctx context.Context, want wire.Want) (Source, error)
@@ -46,8 +46,8 @@ type Sink interface {
 	Discard(ctx context.Context) error
 	// Begin prepares for the stream that was verified. It may refuse it for reasons of its own, by an
 	// error that is a *wire.Error: it asks ownership.Receive, for which Verify has no record. Nothing of the
-	// stream is visible before Commit. The pool bounds how much it takes: nobody knows how long a stream is
-	// before its end, whatever the offer says.
+	// stream is visible before Commit. The pool bounds how much it takes: how long a stream is shows only
+	// at its end, whatever the offer says.
 	Begin(ctx context.Context, header Header) (Intake, error)
 }
 
@@ -102,7 +102,7 @@ type Progress struct {
 type Options struct {
 	// Pace returns what holds back the stream of a request; it is the sender's. Nil is no limit.
 	Pace func(wire.Want) Pacer
-	// Progress is told after each frame, nil if nobody listens. It must not wait.
+	// Progress is told after each frame, nil if the caller does not want to know. It must not wait.
 	Progress func(Progress)
 }
 

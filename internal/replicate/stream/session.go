@@ -74,7 +74,7 @@ func (s *session) part(last wire.Message) {
 }
 
 // because returns err, or the reason for which ctx has ended if err may only follow from it. Damage and a
-// refusal never do: what came before them is not kept because somebody stopped the stream meanwhile.
+// refusal never do: what came before them is not kept because the caller stopped the stream meanwhile.
 func because(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if err == nil || cause == nil {

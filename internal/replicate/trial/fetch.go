@@ -28,8 +28,8 @@ type Leg struct {
 	Tries int
 }
 
-// Outcome is what a trial measured.
-type Outcome struct {
+// Figures are what a trial measured.
+type Figures struct {
 	Legs []Leg
 	// Compared is how many bytes of data were found to be as they were written.
 	Compared int64
@@ -43,32 +43,32 @@ const (
 
 // Fetch fetches the volume of a trial from the node that serves it, compares it, and deletes it here. dial
 // opens a connection to that node.
-func Fetch(ctx context.Context, s Side, from string, dial func(context.Context) (net.Conn, error)) (o Outcome, err error) {
+func Fetch(ctx context.Context, s Side, from string, dial func(context.Context) (net.Conn, error)) (f Figures, err error) {
 	id := Volume(from)
 	if from == s.Identity.Node {
-		return o, fmt.Errorf("%w: node %s cannot fetch from itself", provision.ErrInvalid, from)
+		return f, fmt.Errorf("%w: node %s cannot fetch from itself", provision.ErrInvalid, from)
 	}
 	if err := s.absent(ctx, id); err != nil {
-		return o, err
+		return f, err
 	}
 	defer func() { err = errors.Join(err, s.leave(ctx, from)) }()
 	packer, err := wire.NewPacker(packing)
 	if err != nil {
-		return o, err
+		return f, err
 	}
-	f := fetcher{Side: s, from: from, dial: dial, packer: packer}
+	fetch := fetcher{Side: s, from: from, dial: dial, packer: packer}
 	for _, leg := range []struct {
 		name         string
 		base, target lineage.Point
 	}{{"in full", lineage.Point{}, whole}, {"an increment", whole, change}} {
-		l, err := f.fetch(ctx, leg.name, leg.base, leg.target)
+		l, err := fetch.fetch(ctx, leg.name, leg.base, leg.target)
 		if err != nil {
-			return o, fmt.Errorf("fetching volume %s from node %s, %s: %w", id, from, leg.name, err)
+			return f, fmt.Errorf("fetching volume %s from node %s, %s: %w", id, from, leg.name, err)
 		}
-		o.Legs = append(o.Legs, l)
+		f.Legs = append(f.Legs, l)
 	}
-	o.Compared, err = s.compare(ctx, id)
-	return o, err
+	f.Compared, err = s.compare(ctx, id)
+	return f, err
 }
 
 // compare opens the copy and compares its data. It closes the copy again, so that it can be deleted.

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/replicate/cert"
 	"berth.dev/berth/internal/replicate/cert/issue"
 )
@@ -46,7 +47,7 @@ func WriteKeys(dir, node string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	d := issue.Decision{Verb: issue.Sign, Node: node, Request: &x509.CertificateRequest{PublicKey: key.Public()}}
+	d := issue.Answer{Decision: decide.Decision{Verb: issue.Sign}, Node: node, Request: &x509.CertificateRequest{PublicKey: key.Public()}}
 	signed, err := a.Sign(d, now, rand.Reader)
 	if err != nil {
 		return err

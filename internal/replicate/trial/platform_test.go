@@ -94,7 +94,7 @@ func moves(t *testing.T, w *world) {
 	must(t, err)
 	must(t, <-served)
 	if o.Compared != 256<<20/2+256<<20/50 || o.Legs[0].Raw < 128<<20 || o.Legs[1].Raw > 8<<20 {
-		t.Errorf("the outcome is %+v", o)
+		t.Errorf("the figures are %+v", o)
 	}
 	var out bytes.Buffer
 	must(t, trial.Print(&out, o))

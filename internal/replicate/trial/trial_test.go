@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // run serves and fetches, and returns what each side says.
-func (w *world) run(t *testing.T, dial func(address string) func(context.Context) (net.Conn, error)) (o trial.Outcome, served, fetched error) {
+func (w *world) run(t *testing.T, dial func(address string) func(context.Context) (net.Conn, error)) (o trial.Figures, served, fetched error) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -108,7 +108,7 @@ func TestATrialMovesAVolumeAndLeavesNothing(t *testing.T) {
 		t.Fatalf("serving: %v; fetching: %v; %q", served, fetched, w.notes)
 	}
 	if len(o.Legs) != 2 || o.Legs[0].Raw == 0 || o.Legs[1].Wire == 0 || o.Compared != 16*unit/2+16*unit/50 {
-		t.Errorf("the outcome is %+v", o)
+		t.Errorf("the figures are %+v", o)
 	}
 }
 

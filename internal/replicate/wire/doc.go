@@ -2,7 +2,7 @@
 //
 // It is pure: bytes in, values or an *Error out. It knows no connection, no clock and no lock, and it
 // trusts no byte. Each length is compared with a bound before memory is taken for it, each text has an
-// alphabet, and a message has no room for bytes that nobody reads. So encoding what was decoded gives
+// alphabet, and a message has no room for bytes that its reader skips. So encoding what was decoded gives
 // the same bytes again.
 //
 // # Frame

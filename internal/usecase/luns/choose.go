@@ -30,26 +30,23 @@ type wish struct {
 	bytes, limit int64
 }
 
-// obstacle is why a LUN of the class is not given to a volume.
-type obstacle string
-
+// Why LUNs of the class are not given to a volume.
 const (
-	none     obstacle = ""
-	bound    obstacle = "in use"
-	released obstacle = "released (wipe, delete and declare them anew)"
-	deleting obstacle = "being deleted"
-	disputed obstacle = "named twice (kubectl get luns -o wide)"
-	small    obstacle = "too small"
-	large    obstacle = "over the limit"
+	bound    = "in use"
+	released = "released (wipe, delete and declare them anew)"
+	deleting = "being deleted"
+	disputed = "named twice (kubectl get luns -o wide)"
+	small    = "too small"
+	large    = "over the limit"
 )
 
-// obstacles in the order in which people are told.
-var obstacles = []obstacle{bound, released, deleting, disputed, small, large}
+// refusals in the order in which people are told.
+var refusals = []string{bound, released, deleting, disputed, small, large}
 
 // choose returns the smallest LUN that meets the wish, of equal ones the first by name. Without one it is nil,
 // and the shortage says why, for people.
 func choose(w wish, luns []v1alpha1.LUN, volumes []v1alpha1.Volume) (best *v1alpha1.LUN, shortage string) {
-	met := map[obstacle]int{}
+	refused := map[string]int{}
 	total := 0
 	for i := range luns {
 		l := &luns[i]
@@ -57,23 +54,24 @@ func choose(w wish, luns []v1alpha1.LUN, volumes []v1alpha1.Volume) (best *v1alp
 			continue
 		}
 		total++
-		in := w.obstacle(l, luns, volumes)
-		met[in]++
-		if in == none && (best == nil || order(l, best) < 0) {
+		if why := w.refuses(l, luns, volumes); why != "" {
+			refused[why]++
+		} else if best == nil || order(l, best) < 0 {
 			best = l
 		}
 	}
 	if best != nil {
 		return best, ""
 	}
-	return nil, w.shortage(total, met)
+	return nil, w.shortage(total, refused)
 }
 
 func order(a, b *v1alpha1.LUN) int {
 	return cmp.Or(a.Spec.Capacity.Cmp(b.Spec.Capacity), cmp.Compare(a.Name, b.Name))
 }
 
-func (w wish) obstacle(l *v1alpha1.LUN, luns []v1alpha1.LUN, volumes []v1alpha1.Volume) obstacle {
+// refuses says why the LUN does not meet the wish, empty if it does.
+func (w wish) refuses(l *v1alpha1.LUN, luns []v1alpha1.LUN, volumes []v1alpha1.Volume) (why string) {
 	size := l.Spec.Capacity.Value()
 	switch {
 	case l.Status.State == v1alpha1.LUNReleased:
@@ -89,7 +87,7 @@ func (w wish) obstacle(l *v1alpha1.LUN, luns []v1alpha1.LUN, volumes []v1alpha1.
 	case w.limit > 0 && size > w.limit:
 		return large
 	}
-	return none
+	return ""
 }
 
 // namedBy is the first Volume by name that names the LUN's disk, nil if there is none.
@@ -113,14 +111,14 @@ func twin(l *v1alpha1.LUN, luns []v1alpha1.LUN) string {
 }
 
 // shortage is the message where no LUN of the class will do.
-func (w wish) shortage(total int, met map[obstacle]int) string {
+func (w wish) shortage(total int, refused map[string]int) string {
 	if total == 0 {
 		return fmt.Sprintf("no LUN has spec.poolClass %q: declare LUNs of it, or correct the parameter poolClass of the StorageClass", w.poolClass)
 	}
 	var told []string
-	for _, o := range obstacles {
-		if n := met[o]; n > 0 {
-			told = append(told, fmt.Sprintf("%d %s", n, o))
+	for _, why := range refusals {
+		if n := refused[why]; n > 0 {
+			told = append(told, fmt.Sprintf("%d %s", n, why))
 		}
 	}
 	return fmt.Sprintf("no LUN of poolClass %q with %s is free; of its %d LUNs: %s", w.poolClass, quantity.Bytes(w.bytes), total, strings.Join(told, ", "))

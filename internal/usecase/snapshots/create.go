@@ -156,9 +156,9 @@ func (s *Service) answered(ctx context.Context, events *watcher, o *v1alpha1.Sna
 		return Snapshot{}, err
 	case gone:
 		return Snapshot{}, deleted(o.Name)
-	case answer.Outcome == usecase.Refused:
+	case answer.State == usecase.Refused:
 		return Snapshot{}, s.withdraw(ctx, events, latest, answer.Err())
-	case answer.Outcome == usecase.Failed:
+	case answer.State == usecase.Failed:
 		return Snapshot{}, answer.Err()
 	}
 	return view(latest), nil
@@ -177,7 +177,7 @@ func (s *Service) withdraw(ctx context.Context, events *watcher, o *v1alpha1.Sna
 		return fmt.Errorf("giving up snapshot %s: %w", o.Name, err)
 	}
 	// The deletion is durable: a call that ends here only misses its completion.
-	_, _, _, _ = s.objects.Await(ctx, events, o, func(o *v1alpha1.Snapshot) usecase.Verdict {
+	_, _, _, _ = s.objects.Await(ctx, events, o, func(o *v1alpha1.Snapshot) usecase.Answer {
 		return usecase.PlacedSnapshot(o).Removed(s.nodes)
 	})
 	return why

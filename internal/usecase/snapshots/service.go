@@ -60,7 +60,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 	if !v1alpha1.IsSnapshotName(id) {
 		return nil
 	}
-	return s.objects.Delete(ctx, id, func(o *v1alpha1.Snapshot) usecase.Verdict {
+	return s.objects.Delete(ctx, id, func(o *v1alpha1.Snapshot) usecase.Answer {
 		return usecase.PlacedSnapshot(o).Removed(s.nodes)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/usecase"
 )
 
 // Abandon takes a reservation off its node, so that other volumes may have the room: the other
@@ -25,7 +26,7 @@ func (s *Service) Abandon(ctx context.Context, name string) error {
 	if v == nil {
 		return err
 	}
-	if !v.Reserved() || v.Found() != "" || v.DeletionTimestamp != nil || len(v.Spec.Replicas) == 0 || created(v).Outcome == waiting {
+	if !v.Reserved() || v.Found() != "" || v.DeletionTimestamp != nil || len(v.Spec.Replicas) == 0 || created(v).State == usecase.Waiting {
 		return nil
 	}
 	v.Spec.Replicas = nil

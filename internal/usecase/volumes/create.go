@@ -97,12 +97,12 @@ func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
 			return nil, waitErr
 		case gone:
 			return nil, a.gone()
-		case answer.Outcome == done && latest.Reserved() && !a.request.Reservation:
+		case answer.State == usecase.Done && latest.Reserved() && !a.request.Reservation:
 			v, err = a.publish(ctx, latest)
 			continue
-		case answer.Outcome == done:
+		case answer.State == usecase.Done:
 			return latest, nil
-		case answer.Outcome == failed && !a.broken(latest, answer.Node):
+		case answer.State == usecase.Failed && !a.broken(latest, answer.Node):
 			return nil, answer.Err()
 		}
 		a.refused[answer.Node] = answer.Message
@@ -175,13 +175,13 @@ func (a *attempt) check(v *v1alpha1.Volume) error {
 
 // judge gives up on a node that is away and has not answered. The node counts as one
 // that refused, since another node may take the volume.
-func (a *attempt) judge(v *v1alpha1.Volume) verdict {
+func (a *attempt) judge(v *v1alpha1.Volume) usecase.Answer {
 	answer := created(v)
-	if answer.Outcome != waiting {
+	if answer.State != usecase.Waiting {
 		return answer
 	}
 	if away := a.nodes.Away(answer.Node); away != "" {
-		return verdict{Outcome: refused, Node: answer.Node, Class: ErrUnplaceable, Message: away}
+		return usecase.Answer{State: usecase.Refused, Node: answer.Node, Class: ErrUnplaceable, Message: away}
 	}
 	return answer
 }

@@ -16,7 +16,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 	if !v1alpha1.IsVolumeName(id) {
 		return nil
 	}
-	return s.objects.Delete(ctx, id, func(v *v1alpha1.Volume) verdict {
+	return s.objects.Delete(ctx, id, func(v *v1alpha1.Volume) usecase.Answer {
 		return usecase.PlacedVolume(v).Removed(s.nodes)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/quantity"
+	"berth.dev/berth/internal/usecase"
 )
 
 // Expand makes a volume at least size.Required bytes large and returns it. A node
@@ -101,16 +102,16 @@ func (s *Service) want(ctx context.Context, v *v1alpha1.Volume, bytes int64) (*v
 
 // grown waits for the nodes' answer. A volume that is large enough already needs none.
 func (s *Service) grown(ctx context.Context, events *watcher, v *v1alpha1.Volume, size Size) (Volume, error) {
-	latest, answer, gone, err := s.objects.Await(ctx, events, v, func(v *v1alpha1.Volume) verdict {
+	latest, answer, gone, err := s.objects.Await(ctx, events, v, func(v *v1alpha1.Volume) usecase.Answer {
 		if have := capacity(v); have > 0 && have >= size.Required {
-			return verdict{Outcome: done}
+			return usecase.Answer{State: usecase.Done}
 		}
 		answer := expanded(v)
-		if answer.Outcome != waiting {
+		if answer.State != usecase.Waiting {
 			return answer
 		}
 		if away := s.nodes.Away(answer.Node); away != "" {
-			return verdict{Outcome: failed, Node: answer.Node, Class: provision.ErrUnavailable, Message: away}
+			return usecase.Answer{State: usecase.Failed, Node: answer.Node, Class: provision.ErrUnavailable, Message: away}
 		}
 		return answer
 	})
@@ -119,7 +120,7 @@ func (s *Service) grown(ctx context.Context, events *watcher, v *v1alpha1.Volume
 		return Volume{}, err
 	case gone:
 		return Volume{}, fail(provision.ErrNotFound, "volume %s was deleted while it was being expanded", v.Name)
-	case answer.Outcome != done:
+	case answer.State != usecase.Done:
 		return Volume{}, answer.Err()
 	}
 	return View(latest), nil

@@ -11,6 +11,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/usecase"
 )
 
 // wellPlaced says whether the volume is on nodes that the request allows and that
@@ -80,11 +81,11 @@ func (a *attempt) takeOff(ctx context.Context, v *v1alpha1.Volume, why error) (*
 // leave waits until a node has no entry of the volume. This matters if the volume goes back to
 // a node that it was taken off: the old report would pass for an answer to the new request.
 func (a *attempt) leave(ctx context.Context, v *v1alpha1.Volume, node string) (*v1alpha1.Volume, error) {
-	latest, _, gone, err := a.objects.Await(ctx, a.events, v, func(v *v1alpha1.Volume) verdict {
+	latest, _, gone, err := a.objects.Await(ctx, a.events, v, func(v *v1alpha1.Volume) usecase.Answer {
 		if v.Entry(node) != nil {
-			return verdict{Outcome: waiting, Node: node}
+			return usecase.Answer{State: usecase.Waiting, Node: node}
 		}
-		return verdict{Outcome: done}
+		return usecase.Answer{State: usecase.Done}
 	})
 	if gone {
 		return nil, a.gone()

@@ -19,7 +19,7 @@ import (
 type Image struct {
 	// Key of the image's values, such as "controller.image".
 	Key string
-	// Registry and the path in it; may be empty, and whoever installs the chart names it.
+	// Registry and the path in it; may be empty, and the administrator who installs the chart names it.
 	Registry string
 	// Digest of the image for all architectures.
 	Digest string

@@ -3,5 +3,5 @@
 // filesystem. It writes that as a bill of materials in the format CycloneDX.
 //
 // A module whose licence is not found, or not recognised, is an error: nothing is released
-// whose terms nobody knows.
+// whose terms are unknown.
 package inventory

@@ -19,7 +19,7 @@ type Config struct {
 	// Version is a semantic version without the letter v.
 	Version string
 	// Registry is where the chart finds Berth's images, such as registry.example.org/team.
-	// If it is empty, whoever installs the chart names it.
+	// If it is empty, the administrator who installs the chart names it.
 	Registry string
 	// Downloads is the address of the folder from which krew downloads the plugin.
 	Downloads string

@@ -114,6 +114,14 @@ func (d *Disk) Rename(from, to string) error {
 	})
 }
 
+// Remove implements journal.Files.
+func (d *Disk) Remove(name string) error {
+	return d.effect("remove", func() error {
+		delete(d.files, name)
+		return nil
+	})
+}
+
 // SyncDir implements journal.Files.
 func (d *Disk) SyncDir() error {
 	return d.effect("sync the directory", func() error {

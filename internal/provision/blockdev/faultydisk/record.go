@@ -15,7 +15,7 @@ import (
 const logHead = 1 << 20
 
 // Record writes down what a life writes to the disk, on another disk. It begins on an empty
-// disk, and ends with nobody who uses it.
+// disk, and ends with no process that uses it.
 func (d *Disk) Record(log string, live func()) []writelog.Entry {
 	d.t.Helper()
 	zero(d.t, log, logHead)

@@ -39,7 +39,7 @@ const (
 	simpleQuotas = 4      // for doQuota
 	readOnly     = 1 << 1 // for doSnapshot, doGetFlags and doSetFlags
 	referenced   = 1      // for doLimit: the limit of what a group takes
-	exclusive    = 2      // for doLimit: the limit of what it shares with nobody
+	exclusive    = 2      // for doLimit: the limit of what it shares with no other group
 	unlimited    = ^uint64(0)
 	topLevel     = 5   // the subvolume that holds all others
 	firstFree    = 256 // the first id of other subvolumes, and the inode of each one's root

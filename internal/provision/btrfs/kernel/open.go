@@ -54,6 +54,7 @@ func readable(place *os.File) (*os.File, error) {
 // Filesystem is an open filesystem. Its paths begin at its top, and lead nowhere else.
 type Filesystem struct {
 	copies
+	users
 	mount, top *os.File
 	root       *os.Root
 }
@@ -89,7 +90,7 @@ func Bring(node, fsid string) (*Filesystem, error) { return open(node, fsid, tru
 
 func open(node, fsid string, changes bool) (*Filesystem, error) {
 	f := &Filesystem{}
-	f.copies = copies{f}
+	f.copies, f.users = copies{f}, users{f}
 	if err := f.open(node, fsid, changes); err != nil {
 		f.Close()
 		return nil, err

@@ -42,7 +42,10 @@ func parse(operation string, args []string) arguments {
 	return a
 }
 
-func (h *Host) do(c run.Command) ([]byte, error) {
+// zfsProgram plays the program zfs.
+type zfsProgram struct{ *Host }
+
+func (h zfsProgram) do(c run.Command) ([]byte, error) {
 	var out []byte
 	var err error
 	switch c.Operation {
@@ -62,12 +65,12 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 	return out, nil
 }
 
-func (h *Host) answer(c run.Command) ([]byte, error) {
+func (h zfsProgram) answer(c run.Command) ([]byte, error) {
 	if c.Args[0] == "version" {
 		return []byte(h.Tools + "\nzfs-kmod-" + h.Version + "\n"), nil
 	}
 	if c.Program == "zpool" {
-		return h.zpool(c.Args[0], c.Args[1:])
+		return zpoolProgram{h.Host}.zpool(c.Args[0], c.Args[1:])
 	}
 	if c.Args[0] == "get" {
 		return h.get(c.Args[1:])
@@ -87,7 +90,7 @@ func (h *Host) answer(c run.Command) ([]byte, error) {
 	return nil, h.change(z, c.Args[0], a, name)
 }
 
-func (h *Host) change(z *Zpool, operation string, a arguments, name string) error {
+func (h zfsProgram) change(z *Zpool, operation string, a arguments, name string) error {
 	switch operation {
 	case "create":
 		return h.create(z, a, name)
@@ -123,7 +126,7 @@ func (z *Zpool) absent(name string) error {
 // reservation returns how many bytes ZFS reserves for a zvol with blocks of 16 KiB.
 func reservation(volsize int64) int64 { return volsize + volsize/64 + 7<<18 }
 
-func (h *Host) create(z *Zpool, a arguments, name string) error {
+func (h zfsProgram) create(z *Zpool, a arguments, name string) error {
 	if err := z.absent(name); err != nil {
 		return err
 	}
@@ -153,8 +156,8 @@ func (d *Dataset) promise(props map[string]string) error {
 	return nil
 }
 
-func (h *Host) clone(z *Zpool, a arguments, name string) error {
-	of, s := h.findSnapshot(a.operands[0])
+func (h zfsProgram) clone(z *Zpool, a arguments, name string) error {
+	of, s := h.zpools.findSnapshot(a.operands[0])
 	if s == nil {
 		return fmt.Errorf("cannot open '%s': dataset does not exist", a.operands[0])
 	}
@@ -168,7 +171,7 @@ func (h *Host) clone(z *Zpool, a arguments, name string) error {
 
 // put adds a dataset with its properties. If there is no room for its reservation, ZFS has
 // made the dataset already, and cannot destroy a zvol that udev looks at.
-func (h *Host) put(z *Zpool, name string, d *Dataset) error {
+func (h zfsProgram) put(z *Zpool, name string, d *Dataset) error {
 	if err := d.promise(d.Props); err != nil {
 		return err
 	}
@@ -183,7 +186,7 @@ func (h *Host) put(z *Zpool, name string, d *Dataset) error {
 	return nil
 }
 
-func (h *Host) set(z *Zpool, props []string, name string) error {
+func (h zfsProgram) set(z *Zpool, props []string, name string) error {
 	d := z.Datasets[name]
 	if d == nil {
 		return fmt.Errorf("cannot open '%s': dataset does not exist", name)
@@ -221,7 +224,7 @@ func (h *Host) set(z *Zpool, props []string, name string) error {
 	return nil
 }
 
-func (h *Host) rename(z *Zpool, from, to string) error {
+func (h zfsProgram) rename(z *Zpool, from, to string) error {
 	d := z.Datasets[from]
 	if d == nil {
 		return fmt.Errorf("cannot open '%s': dataset does not exist", from)
@@ -239,9 +242,9 @@ func (h *Host) rename(z *Zpool, from, to string) error {
 	return nil
 }
 
-func (h *Host) snapshot(a arguments, name string) error {
+func (h zfsProgram) snapshot(a arguments, name string) error {
 	of, at, _ := strings.Cut(name, "@")
-	_, d := h.find(of)
+	_, d := h.zpools.find(of)
 	switch {
 	case d == nil:
 		return fmt.Errorf("cannot open '%s': dataset does not exist", of)
@@ -253,8 +256,8 @@ func (h *Host) snapshot(a arguments, name string) error {
 	return nil
 }
 
-func (h *Host) rollback(name string) error {
-	d, s := h.findSnapshot(name)
+func (h zfsProgram) rollback(name string) error {
+	d, s := h.zpools.findSnapshot(name)
 	if s == nil {
 		return fmt.Errorf("cannot open '%s': dataset does not exist", name)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-func (h *Host) destroy(z *Zpool, a arguments, name string) error {
+func (h zfsProgram) destroy(z *Zpool, a arguments, name string) error {
 	_, later := a.flags["-d"]
 	if strings.Contains(name, "@") {
 		return h.destroySnapshot(z, name, later)
@@ -25,15 +25,15 @@ func (h *Host) destroy(z *Zpool, a arguments, name string) error {
 		}
 	}
 	delete(z.Datasets, name)
-	if of, s := h.findSnapshot(d.Origin); s != nil && s.Deferred && !z.cloned(d.Origin) {
+	if of, s := h.zpools.findSnapshot(d.Origin); s != nil && s.Deferred && !z.cloned(d.Origin) {
 		_, at, _ := strings.Cut(d.Origin, "@")
 		delete(of.Snapshots, at)
 	}
 	return nil
 }
 
-func (h *Host) destroySnapshot(z *Zpool, name string, later bool) error {
-	d, s := h.findSnapshot(name)
+func (h zfsProgram) destroySnapshot(z *Zpool, name string, later bool) error {
+	d, s := h.zpools.findSnapshot(name)
 	switch {
 	case s == nil:
 		return fmt.Errorf("could not find any snapshots to destroy; check snapshot names")

@@ -35,7 +35,7 @@ type Host struct {
 	NoUdev  bool
 
 	mu     sync.Mutex
-	zpools map[string]*Zpool
+	zpools zpools
 	// links are the links that do not lead to their own zvols, and the zvols to which they lead.
 	links map[string]string
 	left  []onDisks
@@ -179,7 +179,7 @@ func (h *Host) Query(ctx context.Context, c run.Command) ([]byte, error) {
 }
 
 // Change implements run.Runner.
-func (h *Host) Change(c run.Command) ([]byte, error) { return h.Around.Play(c, h.do) }
+func (h *Host) Change(c run.Command) ([]byte, error) { return h.Around.Play(c, zfsProgram{h}.do) }
 
 // Module implements zfs.Devices.
 func (h *Host) Module() string {
@@ -216,7 +216,7 @@ func (h *Host) Pools() (pools []zfs.Pool, err error) {
 func (h *Host) Locate(_ context.Context, dataset string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, d := h.find(dataset); d == nil || d.Volsize == 0 {
+	if _, d := h.zpools.find(dataset); d == nil || d.Volsize == 0 {
 		return errors.New("no such zvol")
 	}
 	delete(h.links, linkDir+dataset)
@@ -253,7 +253,7 @@ func (h *Host) behind(link string) (name string, d *Dataset) {
 		link = to
 	}
 	name = strings.TrimPrefix(link, linkDir)
-	_, d = h.find(name)
+	_, d = h.zpools.find(name)
 	return name, d
 }
 
@@ -290,9 +290,12 @@ func parentOf(name string) string {
 	return name[:max(strings.LastIndexByte(name, '/'), 0)]
 }
 
+// zpools are those that are imported.
+type zpools map[string]*Zpool
+
 // find returns a dataset; mu is held.
-func (h *Host) find(name string) (*Zpool, *Dataset) {
-	z := h.zpools[zpoolOf(name)]
+func (all zpools) find(name string) (*Zpool, *Dataset) {
+	z := all[zpoolOf(name)]
 	if z == nil {
 		return nil, nil
 	}
@@ -300,9 +303,9 @@ func (h *Host) find(name string) (*Zpool, *Dataset) {
 }
 
 // findSnapshot returns a snapshot with its dataset; mu is held.
-func (h *Host) findSnapshot(name string) (*Dataset, *Snapshot) {
+func (all zpools) findSnapshot(name string) (*Dataset, *Snapshot) {
 	of, at, _ := strings.Cut(name, "@")
-	_, d := h.find(of)
+	_, d := all.find(of)
 	if d == nil {
 		return nil, nil
 	}

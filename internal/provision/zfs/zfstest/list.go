@@ -11,7 +11,7 @@ import (
 )
 
 // list prints a zpool as `zfs list -Hp` does, for the columns of package zfs.
-func (h *Host) list(name string, snapshots bool) []byte {
+func (h zfsProgram) list(name string, snapshots bool) []byte {
 	var out bytes.Buffer
 	z := h.zpools[zpoolOf(name)]
 	for _, name := range slices.Sorted(maps.Keys(z.Datasets)) {
@@ -28,12 +28,12 @@ func (h *Host) list(name string, snapshots bool) []byte {
 }
 
 // listNamed prints those of the named datasets and snapshots that are there, as ZFS does.
-func (h *Host) listNamed(names []string) (printed []byte, err error) {
+func (h zfsProgram) listNamed(names []string) (printed []byte, err error) {
 	var out bytes.Buffer
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		of, at, _ := strings.Cut(name, "@")
-		_, d := h.find(name)
-		_, s := h.findSnapshot(name)
+		_, d := h.zpools.find(name)
+		_, s := h.zpools.findSnapshot(name)
 		switch {
 		case d != nil:
 			h.print(&out, name, d)
@@ -63,7 +63,7 @@ var labels = []string{"berth.dev:label:namespace", "berth.dev:label:claim"}
 // user are the columns of user properties.
 var user = []string{"berth.dev:pool", "berth.dev:volume", "berth.dev:fs", "berth.dev:source", "berth.dev:inline", "berth.dev:snapshot", "berth.dev:size", "berth.dev:taken"}
 
-func (h *Host) print(out *bytes.Buffer, name string, d *Dataset) {
+func (h zfsProgram) print(out *bytes.Buffer, name string, d *Dataset) {
 	z := h.zpools[zpoolOf(name)]
 	kind, size := "filesystem", "-"
 	if d.Volsize > 0 {
@@ -102,7 +102,7 @@ func (h *Host) print(out *bytes.Buffer, name string, d *Dataset) {
 	out.WriteString(strings.Join(line, "\t") + "\n")
 }
 
-func (h *Host) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
+func (h zfsProgram) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
 	z := h.zpools[zpoolOf(of)]
 	deferred, volsize := "off", "-"
 	if s.Volsize > 0 {

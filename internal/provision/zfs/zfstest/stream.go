@@ -106,7 +106,7 @@ func (d *Dataset) token(name string) string {
 	return Token(binary.LittleEndian, append(fields, Field{"compressok", true})...)
 }
 
-func (h *Host) send(c run.Command) error {
+func (h zfsProgram) send(c run.Command) error {
 	stream, err := h.stream(c)
 	if err == nil {
 		_, err = c.Out.Write(stream)
@@ -115,7 +115,7 @@ func (h *Host) send(c run.Command) error {
 }
 
 // stream returns the stream that a command sends.
-func (h *Host) stream(c run.Command) ([]byte, error) {
+func (h zfsProgram) stream(c run.Command) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	a := parse("send", c.Args[1:])
@@ -131,14 +131,14 @@ func (h *Host) stream(c run.Command) ([]byte, error) {
 	} else {
 		name = a.operands[0]
 	}
-	d, s := h.findSnapshot(name)
+	d, s := h.zpools.findSnapshot(name)
 	if s == nil {
 		return nil, fmt.Errorf("cannot open '%s': dataset does not exist", name)
 	}
 	guidOf(&s.guid)
 	begin.To = uint64(s.guid) //nolint:gosec // guids here are small
 	if base != "" {
-		_, b := h.findSnapshot(base)
+		_, b := h.zpools.findSnapshot(base)
 		if b == nil || !h.before(base, name) {
 			return nil, fmt.Errorf("cannot send '%s': not an earlier snapshot from the same fs", name)
 		}
@@ -168,7 +168,7 @@ func offsetOf(token string) int {
 }
 
 // byGUID returns the name of the snapshot of a guid; empty if there is none.
-func (h *Host) byGUID(guid int64) string {
+func (h zfsProgram) byGUID(guid int64) string {
 	for _, z := range h.zpools {
 		for name, d := range z.Datasets {
 			for at, s := range d.Snapshots {
@@ -182,10 +182,10 @@ func (h *Host) byGUID(guid int64) string {
 }
 
 // before says whether a snapshot is an ancestor of another.
-func (h *Host) before(base, target string) bool {
+func (h zfsProgram) before(base, target string) bool {
 	of, at, _ := strings.Cut(target, "@")
 	for {
-		_, d := h.find(of)
+		_, d := h.zpools.find(of)
 		if d == nil || d.Snapshots[at] == nil {
 			return false
 		}
@@ -201,7 +201,7 @@ func (h *Host) before(base, target string) bool {
 }
 
 // receive receives a stream as ZFS does: into a new dataset, or into one that was received half.
-func (h *Host) receive(c run.Command) error {
+func (h zfsProgram) receive(c run.Command) error {
 	a := parse("receive", c.Args[1:])
 	record, sum := make([]byte, sendstream.HeaderSize+16), crc32.NewIEEE()
 	in := io.TeeReader(c.In, sum)
@@ -229,7 +229,7 @@ func (h *Host) receive(c run.Command) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.txg++
-	_, d := h.find(name)
+	_, d := h.zpools.find(name)
 	if d == nil {
 		return errors.New("cannot receive: dataset is gone")
 	}
@@ -245,10 +245,10 @@ func (h *Host) receive(c run.Command) error {
 }
 
 // open makes the dataset that a stream is received into, or finds it, and returns how much it holds.
-func (h *Host) open(a arguments, name string, begin sendstream.Begin, volsize int64) (have int, err error) {
+func (h zfsProgram) open(a arguments, name string, begin sendstream.Begin, volsize int64) (have int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	z, d := h.find(name)
+	z, d := h.zpools.find(name)
 	if begin.Features&resuming != 0 {
 		if d == nil || !d.half || d.to != int64(begin.To) { //nolint:gosec // guids here are small
 			return 0, errors.New("cannot receive resume stream: there is none")
@@ -259,7 +259,7 @@ func (h *Host) open(a arguments, name string, begin sendstream.Begin, volsize in
 		return 0, err
 	}
 	origin := a.props["origin"]
-	if _, s := h.findSnapshot(origin); begin.From != 0 && (s == nil || s.guid != int64(begin.From)) { //nolint:gosec // guids here are small
+	if _, s := h.zpools.findSnapshot(origin); begin.From != 0 && (s == nil || s.guid != int64(begin.From)) { //nolint:gosec // guids here are small
 		return 0, errors.New("cannot receive: most recent snapshot does not match incremental source")
 	}
 	d = filesystem()
@@ -271,12 +271,12 @@ func (h *Host) open(a arguments, name string, begin sendstream.Begin, volsize in
 }
 
 // promote has a clone take its origin over, with the snapshots before that.
-func (h *Host) promote(z *Zpool, name string) error {
+func (h zfsProgram) promote(z *Zpool, name string) error {
 	clone := z.Datasets[name]
 	if clone == nil || clone.Origin == "" {
 		return fmt.Errorf("cannot promote '%s': not a cloned filesystem", name)
 	}
-	of, s := h.findSnapshot(clone.Origin)
+	of, s := h.zpools.findSnapshot(clone.Origin)
 	origin, at, _ := strings.Cut(clone.Origin, "@")
 	for _, moved := range slices.Collect(maps.Keys(of.Snapshots)) {
 		if of.Snapshots[moved].TXG > s.TXG {
@@ -295,14 +295,14 @@ func (h *Host) promote(z *Zpool, name string) error {
 }
 
 // get prints how much was written since a snapshot, or the properties that were set on a dataset.
-func (h *Host) get(args []string) ([]byte, error) {
+func (h zfsProgram) get(args []string) ([]byte, error) {
 	what, name := args[len(args)-2], args[len(args)-1]
-	_, d := h.find(name)
+	_, d := h.zpools.find(name)
 	if d == nil {
 		return nil, fmt.Errorf("cannot open '%s': dataset does not exist", name)
 	}
 	if since, ok := strings.CutPrefix(what, "written@"); ok {
-		_, s := h.findSnapshot(since)
+		_, s := h.zpools.findSnapshot(since)
 		if s == nil {
 			return nil, fmt.Errorf("'%s': no such snapshot", since)
 		}

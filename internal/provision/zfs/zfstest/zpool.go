@@ -58,8 +58,11 @@ func (h *Host) leave(name string, z *Zpool) {
 	h.left = append(h.left, onDisks{strconv.FormatInt(8_000_000_000+h.txg, 10), name, z})
 }
 
-// zpool runs a command of zpool; mu is held.
-func (h *Host) zpool(operation string, args []string) (out []byte, err error) {
+// zpoolProgram plays the program zpool.
+type zpoolProgram struct{ *Host }
+
+// zpool runs a command; mu is held.
+func (h zpoolProgram) zpool(operation string, args []string) (out []byte, err error) {
 	a := parse("zpool "+operation, args)
 	switch operation {
 	case "create":
@@ -83,7 +86,7 @@ func (h *Host) zpool(operation string, args []string) (out []byte, err error) {
 	return nil, fmt.Errorf("unrecognized command '%s'", operation)
 }
 
-func (h *Host) makeZpool(a arguments) error {
+func (h zpoolProgram) makeZpool(a arguments) error {
 	name, disks := a.operands[0], a.operands[1:]
 	size, err := h.labelVdev(disks)
 	if err != nil {
@@ -99,7 +102,7 @@ func (h *Host) makeZpool(a arguments) error {
 	return nil
 }
 
-func (h *Host) growZpool(a arguments) error {
+func (h zpoolProgram) growZpool(a arguments) error {
 	z, disks := h.zpools[a.operands[0]], a.operands[1:]
 	if z == nil {
 		return fmt.Errorf("cannot open '%s': no such pool", a.operands[0])
@@ -123,7 +126,7 @@ func layoutOf(vdev []string) string {
 }
 
 // labelVdev writes to disks one after the other, and returns the room on them, in bytes.
-func (h *Host) labelVdev(vdev []string) (size int64, err error) {
+func (h zpoolProgram) labelVdev(vdev []string) (size int64, err error) {
 	disks, lost := vdev, 0
 	if !strings.HasPrefix(vdev[0], "/") {
 		lost = map[string]int{"mirror": len(vdev) - 2, "raidz1": 1, "raidz2": 2}[vdev[0]]
@@ -153,7 +156,7 @@ func (z onDisks) isOn(args []string) bool {
 	return false
 }
 
-func (h *Host) printLeft(args []string) []byte {
+func (h zpoolProgram) printLeft(args []string) []byte {
 	var b strings.Builder
 	for _, z := range h.left {
 		if !z.isOn(args) {
@@ -168,7 +171,7 @@ func (h *Host) printLeft(args []string) []byte {
 	return []byte(b.String())
 }
 
-func (h *Host) importZpool(a arguments, args []string) error {
+func (h zpoolProgram) importZpool(a arguments, args []string) error {
 	for i, z := range h.left {
 		if z.id != a.operands[0] || !z.isOn(args) {
 			continue

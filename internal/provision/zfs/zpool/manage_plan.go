@@ -9,8 +9,8 @@ import (
 	"berth.dev/berth/internal/quantity"
 )
 
-// Verdict says how a wish stands, and which action it needs next.
-type Verdict struct {
+// Intent is the next action for a wish.
+type Intent struct {
 	// Outcome is reported when the action is done, or when there is nothing to do.
 	provision.Outcome
 	Act act
@@ -39,18 +39,18 @@ type Case struct {
 	MaxAge time.Duration
 }
 
-// Stands returns a Verdict to do nothing.
-func Stands(r provision.Reason, format string, args ...any) Verdict {
-	return Verdict{Outcome: provision.Outcome{Reason: r, Message: fmt.Sprintf(format, args...)}}
+// Stands returns an Intent to do nothing.
+func Stands(r provision.Reason, format string, args ...any) Intent {
+	return Intent{Outcome: provision.Outcome{Reason: r, Message: fmt.Sprintf(format, args...)}}
 }
 
-func (v Verdict) then(a act) Verdict {
-	v.Act = a
-	return v
+func (i Intent) then(a act) Intent {
+	i.Act = a
+	return i
 }
 
 // Judge decides on a wish from the facts and the finding.
-func (f Case) Judge(w provision.PoolWish, name string) Verdict {
+func (f Case) Judge(w provision.PoolWish, name string) Intent {
 	if f.Facts == nil || f.Missing {
 		return f.judgeAbsent(w, name)
 	}
@@ -60,7 +60,7 @@ func (f Case) Judge(w provision.PoolWish, name string) Verdict {
 	case trouble != "":
 		return Stands(provision.PoolTroubled, "zpool %s is not changed: %s", name, trouble)
 	case f.Marked.IsZero(), !ours && !fresh:
-		return Verdict{Act: AskMark}
+		return Intent{Act: AskMark}
 	case !ours:
 		return Stands(provision.PoolForeign, "zpool %s was not made by Berth: it is used as it is, and no disk is added to it", name)
 	case made != w.Layout:
@@ -73,14 +73,14 @@ func (f Case) Judge(w provision.PoolWish, name string) Verdict {
 
 // judgeAbsent is Judge for a zpool that is not imported. A zpool that is on disks or that held
 // volumes is never made anew.
-func (f Case) judgeAbsent(w provision.PoolWish, name string) Verdict {
+func (f Case) judgeAbsent(w provision.PoolWish, name string) Intent {
 	ours := false
 	if len(f.OnDisks) == 1 {
 		_, ours = parseMark(f.OnDisks[0].Mark)
 	}
 	switch {
 	case len(w.Search) > 0 && !f.searchedOn(w.Search):
-		return Verdict{Act: Look}
+		return Intent{Act: Look}
 	case len(f.OnDisks) > 1:
 		return Stands(provision.PoolTroubled, "%d zpools named %s are on the disks, and none is imported: import the right one by its number (zpool import lists them)",
 			len(f.OnDisks), name)
@@ -89,9 +89,9 @@ func (f Case) judgeAbsent(w provision.PoolWish, name string) Verdict {
 	case len(f.OnDisks) == 1 && f.Seen:
 		return Stands(provision.PoolTroubled, "zpool %s was exported, and stays so until it is imported (zpool import %s) or Berth starts anew", name, name)
 	case len(f.OnDisks) == 1:
-		v := Stands(provision.PoolImported, "zpool %s was imported", name).then(Bring)
-		v.ID = f.OnDisks[0].ID
-		return v
+		i := Stands(provision.PoolImported, "zpool %s was imported", name).then(Bring)
+		i.ID = f.OnDisks[0].ID
+		return i
 	case f.Facts != nil:
 		return Stands(provision.PoolTroubled, "zpool %s is not made anew: %s", name, f.Trouble(f.Now))
 	case len(w.Disks) == 0:

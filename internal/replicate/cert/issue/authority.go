@@ -29,7 +29,7 @@ type Authority struct {
 
 // Sign returns the certificate that d decides to sign, in PEM. Of the request it takes the key only: all
 // else follows from the node's name.
-func (a Authority) Sign(d Decision, now time.Time, random io.Reader) ([]byte, error) {
+func (a Authority) Sign(d Answer, now time.Time, random io.Reader) ([]byte, error) {
 	if d.Verb != Sign {
 		return nil, fmt.Errorf("the decision is %s and not %s", d.Verb, Sign)
 	}

@@ -13,6 +13,7 @@ import (
 	certificates "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/replicate/cert"
 )
 
@@ -28,21 +29,18 @@ var Usages = []certificates.KeyUsage{certificates.UsageDigitalSignature, certifi
 // MaxRequest is how long a request may be, in bytes of PEM. That of the longest name of a node has half as many.
 const MaxRequest = 3 << 10
 
-// Verb is what the controller does with a request.
-type Verb string
-
-// The verbs.
+// The verbs of these decisions: what the controller does with a request.
 const (
 	// Ignore: the request is of another signer, or finished.
-	Ignore Verb = "Ignore"
+	Ignore decide.Verb = "Ignore"
 	// Approve: add the condition Approved.
-	Approve Verb = "Approve"
+	Approve decide.Verb = "Approve"
 	// Deny: add the condition Denied.
-	Deny Verb = "Deny"
+	Deny decide.Verb = "Deny"
 	// Fail: add the condition Failed. Another approved what must not be signed.
-	Fail Verb = "Fail"
+	Fail decide.Verb = "Fail"
 	// Sign: write the certificate into the status.
-	Sign Verb = "Sign"
+	Sign decide.Verb = "Sign"
 )
 
 // The reasons of decisions.
@@ -58,13 +56,20 @@ const (
 	ReasonOtherUsages = "OtherUsages"
 )
 
-// Decision is what to do with a request, and why.
-type Decision struct {
-	Verb            Verb
-	Reason, Message string
+// Answer is what to do with a request, and why.
+type Answer struct {
+	decide.Decision
 	// Node and Request are what to sign. They are set if the verb is Approve or Sign.
 	Node    string
 	Request *x509.CertificateRequest
+}
+
+func because(reason, format string, args ...any) Answer {
+	return Answer{Decision: decide.Decision{Reason: reason, Message: fmt.Sprintf(format, args...)}}
+}
+
+func ignore(reason, message string) Answer {
+	return Answer{Decision: decide.Decision{Verb: Ignore, Reason: reason, Message: message}}
 }
 
 // Users are the user names of service accounts.
@@ -77,19 +82,19 @@ type Users struct {
 }
 
 // Decide decides on a request.
-func Decide(csr *certificates.CertificateSigningRequest, users Users) Decision {
+func Decide(csr *certificates.CertificateSigningRequest, users Users) Answer {
 	approved := false
 	for _, c := range csr.Status.Conditions {
 		if c.Type != certificates.CertificateApproved {
-			return Decision{Verb: Ignore, Reason: ReasonFinished, Message: fmt.Sprintf("the request is %s", c.Type)}
+			return ignore(ReasonFinished, fmt.Sprintf("the request is %s", c.Type))
 		}
 		approved = true
 	}
 	switch {
 	case csr.Spec.SignerName != Signer:
-		return Decision{Verb: Ignore, Reason: ReasonOtherSigner, Message: fmt.Sprintf("the request is for signer %s", csr.Spec.SignerName)}
+		return ignore(ReasonOtherSigner, fmt.Sprintf("the request is for signer %s", csr.Spec.SignerName))
 	case len(csr.Status.Certificate) > 0:
-		return Decision{Verb: Ignore, Reason: ReasonFinished, Message: "the request has its certificate"}
+		return ignore(ReasonFinished, "the request has its certificate")
 	}
 	d := judge(csr, users)
 	switch {
@@ -106,25 +111,27 @@ func Decide(csr *certificates.CertificateSigningRequest, users Users) Decision {
 }
 
 // judge decides whether the request is for the own name of the user who asks.
-func judge(csr *certificates.CertificateSigningRequest, users Users) Decision {
+func judge(csr *certificates.CertificateSigningRequest, users Users) Answer {
 	node, refusal := asks(csr, users)
 	if refusal.Reason != "" {
 		return refusal
 	}
 	r, err := parse(csr.Spec.Request)
 	if err != nil {
-		return Decision{Reason: ReasonBadRequest, Message: err.Error()}
+		return because(ReasonBadRequest, "%v", err)
 	}
 	if problem := otherName(r, node); problem != "" {
-		return Decision{Reason: ReasonOtherName, Message: fmt.Sprintf("%s may have a certificate of the name %s only: %s", csr.Spec.Username, cert.Name(node), problem)}
+		return because(ReasonOtherName, "%s may have a certificate of the name %s only: %s", csr.Spec.Username, cert.Name(node), problem)
 	}
 	if key, ok := r.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() {
-		return Decision{Reason: ReasonOtherKey, Message: "the key is not of ECDSA on P-256"}
+		return because(ReasonOtherKey, "the key is not of ECDSA on P-256")
 	}
 	if !sameUsages(csr.Spec.Usages) {
-		return Decision{Reason: ReasonOtherUsages, Message: fmt.Sprintf("the usages are %v, and a node's are %v", csr.Spec.Usages, Usages)}
+		return because(ReasonOtherUsages, "the usages are %v, and a node's are %v", csr.Spec.Usages, Usages)
 	}
-	return Decision{Reason: ReasonOwnName, Message: fmt.Sprintf("%s asks for its own name %s", csr.Spec.Username, cert.Name(node)), Node: node, Request: r}
+	d := because(ReasonOwnName, "%s asks for its own name %s", csr.Spec.Username, cert.Name(node))
+	d.Node, d.Request = node, r
+	return d
 }
 
 // Asker is whose budget of requests a request takes from: the node that the API server has written into it,
@@ -138,22 +145,22 @@ func Asker(csr *certificates.CertificateSigningRequest, users Users) string {
 }
 
 // asks returns for whose name the user may ask: a node's or the controllers'.
-func asks(csr *certificates.CertificateSigningRequest, users Users) (name string, refusal Decision) {
+func asks(csr *certificates.CertificateSigningRequest, users Users) (name string, refusal Answer) {
 	user := csr.Spec.Username
 	switch {
 	case user != "" && user == users.Controller:
-		return cert.Controllers, Decision{}
+		return cert.Controllers, Answer{}
 	case !slices.Contains(users.OnNodes, user):
-		return "", Decision{Reason: ReasonNotAgent, Message: fmt.Sprintf("only agents, guards and controllers may ask, and %s does", user)}
+		return "", because(ReasonNotAgent, "only agents, guards and controllers may ask, and %s does", user)
 	}
 	nodes := csr.Spec.Extra[nodeKey]
 	if len(nodes) != 1 {
-		return "", Decision{Reason: ReasonNotBound, Message: "the token is not bound to a pod on a node"}
+		return "", because(ReasonNotBound, "the token is not bound to a pod on a node")
 	}
 	if len(validation.IsDNS1123Subdomain(nodes[0])) > 0 {
-		return "", Decision{Reason: ReasonNotBound, Message: fmt.Sprintf("%q is no name of a node", nodes[0])}
+		return "", because(ReasonNotBound, "%q is no name of a node", nodes[0])
 	}
-	return nodes[0], Decision{}
+	return nodes[0], Answer{}
 }
 
 // parse reads the one request in the PEM text, and checks that its author has the key.

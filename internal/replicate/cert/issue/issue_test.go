@@ -21,6 +21,7 @@ import (
 	certificates "k8s.io/api/certificates/v1"
 	certutil "k8s.io/client-go/util/cert"
 
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/replicate/cert"
 	"berth.dev/berth/internal/replicate/cert/issue"
 )
@@ -82,7 +83,7 @@ func TestARequestForTheNodesOwnNameIsApprovedAndThenSigned(t *testing.T) {
 func TestEachUserMayAskForItsOwnNameOnly(t *testing.T) {
 	for _, test := range []struct {
 		user, name string
-		want       issue.Verb
+		want       decide.Verb
 	}{
 		{agent, "alpha", issue.Approve}, {guard, "alpha", issue.Approve}, {controller, cert.Controllers, issue.Approve},
 		{agent, cert.Controllers, issue.Deny}, {guard, cert.Controllers, issue.Deny}, {controller, "alpha", issue.Deny},

@@ -8,52 +8,41 @@ import (
 	"berth.dev/berth/internal/usecase"
 )
 
-// verdict is an outcome and, unless it is done, the node that it is about.
-type verdict = usecase.Verdict
-
-// The outcomes of a verdict.
-const (
-	waiting = usecase.Waiting
-	done    = usecase.Done
-	refused = usecase.Refused
-	failed  = usecase.Failed
-)
-
 // created judges a volume that is being created: done when every replica that
 // the spec wants has answered the size that the spec wants.
-func created(v *v1alpha1.Volume) verdict {
+func created(v *v1alpha1.Volume) usecase.Answer {
 	for _, replica := range v.Spec.Replicas {
-		if answer := replicaAnswer(v, replica.Node); answer.Outcome != done {
+		if answer := replicaAnswer(v, replica.Node); answer.State != usecase.Done {
 			return answer
 		}
 	}
-	return verdict{Outcome: done}
+	return usecase.Answer{State: usecase.Done}
 }
 
 // final states are answers.
 var final = []v1alpha1.ReplicaState{v1alpha1.ReplicaReady, v1alpha1.ReplicaFailed}
 
-func replicaAnswer(v *v1alpha1.Volume, node string) verdict {
+func replicaAnswer(v *v1alpha1.Volume, node string) usecase.Answer {
 	entry := v.Entry(node)
 	// A copy that is under way has no final state, and is no answer yet.
 	if entry == nil || !slices.Contains(final, entry.State) || !answers(entry, v) {
-		return verdict{Outcome: waiting, Node: node}
+		return usecase.Answer{State: usecase.Waiting, Node: node}
 	}
 	if entry.State == v1alpha1.ReplicaReady && holds(entry, v) {
-		return verdict{Outcome: done}
+		return usecase.Answer{State: usecase.Done}
 	}
 	said := message(entry)
 	switch entry.Reason {
 	case v1alpha1.ReasonNoSpace, v1alpha1.ReasonPoolMissing:
-		return verdict{Outcome: refused, Node: node, Class: ErrUnplaceable, Message: said}
+		return usecase.Answer{State: usecase.Refused, Node: node, Class: ErrUnplaceable, Message: said}
 	case v1alpha1.ReasonInvalid:
-		return verdict{Outcome: failed, Node: node, Class: provision.ErrInvalid, Message: said}
+		return usecase.Answer{State: usecase.Failed, Node: node, Class: provision.ErrInvalid, Message: said}
 	case v1alpha1.ReasonUnsupported:
-		return verdict{Outcome: failed, Node: node, Class: provision.ErrUnsupported, Message: said}
+		return usecase.Answer{State: usecase.Failed, Node: node, Class: provision.ErrUnsupported, Message: said}
 	case v1alpha1.ReasonConflict:
-		return verdict{Outcome: failed, Node: node, Class: provision.ErrConflict, Message: said}
+		return usecase.Answer{State: usecase.Failed, Node: node, Class: provision.ErrConflict, Message: said}
 	default:
-		return verdict{Outcome: failed, Node: node, Class: provision.ErrUnavailable, Message: said}
+		return usecase.Answer{State: usecase.Failed, Node: node, Class: provision.ErrUnavailable, Message: said}
 	}
 }
 
@@ -65,16 +54,16 @@ func message(entry *v1alpha1.ReplicaStatus) string {
 // expanded judges a volume that is being expanded. A node without room leaves
 // the replica ready and as large as it was; no other node can help, so that is
 // final for this size.
-func expanded(v *v1alpha1.Volume) verdict {
+func expanded(v *v1alpha1.Volume) usecase.Answer {
 	answer := created(v)
-	if answer.Outcome != refused {
+	if answer.State != usecase.Refused {
 		return answer
 	}
 	class := provision.ErrUnavailable
 	if v.Entry(answer.Node).Reason == v1alpha1.ReasonNoSpace {
 		class = ErrOutOfRange
 	}
-	return verdict{Outcome: failed, Node: answer.Node, Class: class, Message: answer.Message}
+	return usecase.Answer{State: usecase.Failed, Node: answer.Node, Class: class, Message: answer.Message}
 }
 
 // answers says whether an entry is about the capacity that the spec has now.

@@ -1,4 +1,4 @@
-package nodegone
+package gone
 
 import (
 	"time"
@@ -35,30 +35,30 @@ type Watched struct {
 	Whole bool
 }
 
-// settle is how long a process must see a node missing if it did not see the absence begin.
+// Settle is how long a process must see a node missing if it did not see the absence begin.
 // It gives nodes and people time to come back after a failure that ended the process before.
-const settle = 10 * time.Minute
+const Settle = 10 * time.Minute
 
 // left is how much longer this process has to see the node missing.
 func (w Watched) left(after time.Duration) time.Duration {
 	if !w.Whole {
-		after = min(after, settle)
+		after = min(after, Settle)
 	}
 	return after - w.For
 }
 
-// mark is the Volume's condition NodeGone; zero if it has none.
-func mark(v *v1alpha1.Volume) metav1.Condition {
+// MarkOf is the Volume's condition NodeGone; zero if it has none.
+func MarkOf(v *v1alpha1.Volume) metav1.Condition {
 	if c := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionNodeGone); c != nil {
 		return *c
 	}
 	return metav1.Condition{}
 }
 
-// counting reports whether the delay counts from a mark's last transition. It does not while
+// Counting reports whether the delay counts from a mark's last transition. It does not while
 // the claim is kept: if its class is later changed to release claims, nodes that went before
 // still get the whole delay.
-func counting(m metav1.Condition) bool {
+func Counting(m metav1.Condition) bool {
 	return m.Status == metav1.ConditionTrue && m.Reason != v1alpha1.ReasonClaimKept
 }
 

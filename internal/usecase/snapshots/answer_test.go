@@ -36,12 +36,12 @@ func says(state v1alpha1.SnapshotState, reason string, taken bool) v1alpha1.Snap
 	return entry
 }
 
-func TestVerdictsOnASnapshot(t *testing.T) {
+func TestAnswersToASnapshot(t *testing.T) {
 	const broken = v1alpha1.SnapshotFailed
 	tests := map[string]struct {
 		snapshot *v1alpha1.Snapshot
 		nodes    away
-		outcome  usecase.Outcome
+		state    usecase.State
 		class    error
 	}{
 		"no entry yet":                      {wanted(), nil, usecase.Waiting, nil},
@@ -64,8 +64,8 @@ func TestVerdictsOnASnapshot(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := (&Service{nodes: test.nodes}).judge(test.snapshot)
-			if got.Outcome != test.outcome || !errors.Is(got.Err(), test.class) {
-				t.Errorf("got %v, %v, want %v, %v", got.Outcome, got.Err(), test.outcome, test.class)
+			if got.State != test.state || !errors.Is(got.Err(), test.class) {
+				t.Errorf("got %v, %v, want %v, %v", got.State, got.Err(), test.state, test.class)
 			}
 		})
 	}

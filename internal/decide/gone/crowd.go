@@ -1,4 +1,4 @@
-package nodegone
+package gone
 
 import (
 	"time"
@@ -39,7 +39,7 @@ func CrowdOf(volumes []v1alpha1.Volume, nodes map[string]bool, now time.Time, du
 // counts reports whether a Volume makes its missing node count. A node that died long ago,
 // and whose claims stay or were released, does not point to a mistake.
 func counts(v *v1alpha1.Volume, now time.Time, due func(*v1alpha1.Volume) bool) bool {
-	m := mark(v)
+	m := MarkOf(v)
 	settled := m.Reason == v1alpha1.ReasonClaimKept || m.Reason == v1alpha1.ReasonClaimReleased
 	return !settled || now.Sub(m.LastTransitionTime.Time) < lately || m.Reason == v1alpha1.ReasonClaimKept && due(v)
 }

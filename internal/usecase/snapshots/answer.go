@@ -7,13 +7,13 @@ import (
 )
 
 // judge gives up on a node that is away and has not answered.
-func (s *Service) judge(o *v1alpha1.Snapshot) usecase.Verdict {
+func (s *Service) judge(o *v1alpha1.Snapshot) usecase.Answer {
 	answer := taken(o)
-	if answer.Outcome != usecase.Waiting {
+	if answer.State != usecase.Waiting {
 		return answer
 	}
 	if away := s.nodes.Away(answer.Node); away != "" {
-		return usecase.Verdict{Outcome: usecase.Failed, Node: answer.Node, Class: provision.ErrUnavailable, Message: away}
+		return usecase.Answer{State: usecase.Failed, Node: answer.Node, Class: provision.ErrUnavailable, Message: away}
 	}
 	return answer
 }
@@ -29,23 +29,23 @@ var classes = map[string]error{
 
 // taken judges a snapshot that is being taken: done when every node that the spec
 // names has taken it. A refused one was not taken, and Create withdraws it.
-func taken(o *v1alpha1.Snapshot) usecase.Verdict {
+func taken(o *v1alpha1.Snapshot) usecase.Answer {
 	for _, replica := range o.Spec.Replicas {
 		entry := o.Entry(replica.Node)
 		if entry == nil || entry.State == v1alpha1.SnapshotGone {
-			return usecase.Verdict{Outcome: usecase.Waiting, Node: replica.Node}
+			return usecase.Answer{State: usecase.Waiting, Node: replica.Node}
 		}
 		if entry.State != v1alpha1.SnapshotFailed {
 			continue
 		}
-		answer := usecase.Verdict{
-			Outcome: usecase.Failed, Node: replica.Node, Class: provision.ErrUnavailable,
+		answer := usecase.Answer{
+			State: usecase.Failed, Node: replica.Node, Class: provision.ErrUnavailable,
 			Message: usecase.Said(entry.Node, entry.Message, entry.Reason),
 		}
 		if class := classes[entry.Reason]; class != nil && entry.Taken == nil {
-			answer.Outcome, answer.Class = usecase.Refused, class
+			answer.State, answer.Class = usecase.Refused, class
 		}
 		return answer
 	}
-	return usecase.Verdict{Outcome: usecase.Done}
+	return usecase.Answer{State: usecase.Done}
 }

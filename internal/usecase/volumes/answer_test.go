@@ -9,41 +9,41 @@ import (
 	"berth.dev/berth/internal/usecase"
 )
 
-func TestVerdictsOnACreate(t *testing.T) {
+func TestAnswersToACreate(t *testing.T) {
 	const ready, broken, gone = v1alpha1.ReplicaReady, v1alpha1.ReplicaFailed, v1alpha1.ReplicaGone
 	tests := map[string]struct {
-		volume  *v1alpha1.Volume
-		outcome usecase.Outcome
-		class   error
+		volume *v1alpha1.Volume
+		state  usecase.State
+		class  error
 	}{
-		"no entry yet":                       {build(gi, wanted("n")), waiting, nil},
-		"carved":                             {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, gi)), done, nil},
-		"carved larger than asked":           {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi+4*mi, gi)), done, nil},
-		"carved for an earlier wish":         {build(2*gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, gi)), waiting, nil},
-		"ready but smaller than asked":       {build(2*gi, wanted("n"), says("n", ready, v1alpha1.ReasonNoSpace, gi, 2*gi)), refused, ErrUnplaceable},
-		"no room":                            {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonNoSpace, 0, gi)), refused, ErrUnplaceable},
-		"no room for an earlier wish":        {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonNoSpace, 0, 2*gi)), waiting, nil},
-		"no pool":                            {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonPoolMissing, 0, gi)), refused, ErrUnplaceable},
-		"invalid":                            {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonInvalid, 0, gi)), failed, provision.ErrInvalid},
-		"conflict":                           {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonConflict, 0, gi)), failed, provision.ErrConflict},
-		"a provisioner that fails":           {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonProvisionerError, 0, gi)), failed, provision.ErrUnavailable},
-		"a device that is missing":           {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonDeviceMissing, 0, gi)), failed, provision.ErrUnavailable},
-		"an unknown reason":                  {build(gi, wanted("n"), says("n", broken, "Novelty", 0, gi)), failed, provision.ErrUnavailable},
-		"a copy that is under way":           {build(gi, wanted("n"), says("n", v1alpha1.ReplicaCopying, v1alpha1.ReasonCopying, gi, gi)), waiting, nil},
-		"a provisioner that makes no copies": {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonUnsupported, 0, gi)), failed, provision.ErrUnsupported},
-		"gone, from an earlier placement":    {build(gi, wanted("n"), says("n", gone, v1alpha1.ReasonRemoved, 0, gi)), waiting, nil},
-		"an answer of another node":          {build(gi, wanted("n"), says("m", ready, v1alpha1.ReasonCarved, gi, gi)), waiting, nil},
-		"an answer to no wish":               {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, 0)), waiting, nil},
-		"an answer without a size":           {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, 0, gi)), failed, provision.ErrUnavailable},
+		"no entry yet":                       {build(gi, wanted("n")), usecase.Waiting, nil},
+		"carved":                             {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, gi)), usecase.Done, nil},
+		"carved larger than asked":           {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi+4*mi, gi)), usecase.Done, nil},
+		"carved for an earlier wish":         {build(2*gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, gi)), usecase.Waiting, nil},
+		"ready but smaller than asked":       {build(2*gi, wanted("n"), says("n", ready, v1alpha1.ReasonNoSpace, gi, 2*gi)), usecase.Refused, ErrUnplaceable},
+		"no room":                            {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonNoSpace, 0, gi)), usecase.Refused, ErrUnplaceable},
+		"no room for an earlier wish":        {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonNoSpace, 0, 2*gi)), usecase.Waiting, nil},
+		"no pool":                            {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonPoolMissing, 0, gi)), usecase.Refused, ErrUnplaceable},
+		"invalid":                            {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonInvalid, 0, gi)), usecase.Failed, provision.ErrInvalid},
+		"conflict":                           {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonConflict, 0, gi)), usecase.Failed, provision.ErrConflict},
+		"a provisioner that fails":           {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonProvisionerError, 0, gi)), usecase.Failed, provision.ErrUnavailable},
+		"a device that is missing":           {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonDeviceMissing, 0, gi)), usecase.Failed, provision.ErrUnavailable},
+		"an unknown reason":                  {build(gi, wanted("n"), says("n", broken, "Novelty", 0, gi)), usecase.Failed, provision.ErrUnavailable},
+		"a copy that is under way":           {build(gi, wanted("n"), says("n", v1alpha1.ReplicaCopying, v1alpha1.ReasonCopying, gi, gi)), usecase.Waiting, nil},
+		"a provisioner that makes no copies": {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonUnsupported, 0, gi)), usecase.Failed, provision.ErrUnsupported},
+		"gone, from an earlier placement":    {build(gi, wanted("n"), says("n", gone, v1alpha1.ReasonRemoved, 0, gi)), usecase.Waiting, nil},
+		"an answer of another node":          {build(gi, wanted("n"), says("m", ready, v1alpha1.ReasonCarved, gi, gi)), usecase.Waiting, nil},
+		"an answer to no wish":               {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, 0)), usecase.Waiting, nil},
+		"an answer without a size":           {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, 0, gi)), usecase.Failed, provision.ErrUnavailable},
 		"an answer of one node of two": {
-			build(gi, wanted("n"), wanted("m"), says("n", ready, v1alpha1.ReasonCarved, gi, gi)), waiting, nil,
+			build(gi, wanted("n"), wanted("m"), says("n", ready, v1alpha1.ReasonCarved, gi, gi)), usecase.Waiting, nil,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := created(test.volume)
-			if got.Outcome != test.outcome || !errors.Is(got.Err(), test.class) {
-				t.Errorf("got %v %v, want %v %v", got.Outcome, got.Err(), test.outcome, test.class)
+			if got.State != test.state || !errors.Is(got.Err(), test.class) {
+				t.Errorf("got %v %v, want %v %v", got.State, got.Err(), test.state, test.class)
 			}
 			if err := got.Err(); err != nil && err.Error() != "node n: because" {
 				t.Errorf("the message is %q", err)
@@ -52,23 +52,23 @@ func TestVerdictsOnACreate(t *testing.T) {
 	}
 }
 
-func TestVerdictsOnAnExpansion(t *testing.T) {
+func TestAnswersToAnExpansion(t *testing.T) {
 	tests := map[string]struct {
-		volume  *v1alpha1.Volume
-		outcome usecase.Outcome
-		class   error
+		volume *v1alpha1.Volume
+		state  usecase.State
+		class  error
 	}{
-		"grown":           {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, 2*gi, 2*gi)), done, nil},
-		"not grown yet":   {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), waiting, nil},
-		"no room":         {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonNoSpace, gi, 2*gi)), failed, ErrOutOfRange},
-		"no pool now":     {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonPoolMissing, gi, 2*gi)), failed, provision.ErrUnavailable},
-		"lvm that failed": {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonProvisionerError, gi, 2*gi)), failed, provision.ErrUnavailable},
+		"grown":           {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, 2*gi, 2*gi)), usecase.Done, nil},
+		"not grown yet":   {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), usecase.Waiting, nil},
+		"no room":         {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonNoSpace, gi, 2*gi)), usecase.Failed, ErrOutOfRange},
+		"no pool now":     {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonPoolMissing, gi, 2*gi)), usecase.Failed, provision.ErrUnavailable},
+		"lvm that failed": {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonProvisionerError, gi, 2*gi)), usecase.Failed, provision.ErrUnavailable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := expanded(test.volume)
-			if got.Outcome != test.outcome || !errors.Is(got.Err(), test.class) {
-				t.Errorf("got %v %v, want %v %v", got.Outcome, got.Err(), test.outcome, test.class)
+			if got.State != test.state || !errors.Is(got.Err(), test.class) {
+				t.Errorf("got %v %v, want %v %v", got.State, got.Err(), test.state, test.class)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package nodegone
+package gone
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ const tooManyMessage = "more nodes than three, or than half of all, were deleted
 
 func (f Facts) gone() string { return fmt.Sprintf("node %s has no Node object: ", f.Node) }
 
-// claimName names the claim that is, or was, to be deleted.
-func (f Facts) claimName() string {
+// ClaimName names the claim that is, or was, to be deleted.
+func (f Facts) ClaimName() string {
 	if f.PersistentVolume != nil && f.PersistentVolume.Spec.ClaimRef != nil {
 		ref := f.PersistentVolume.Spec.ClaimRef
 		return ref.Namespace + "/" + ref.Name
@@ -22,12 +22,12 @@ func (f Facts) claimName() string {
 
 func (f Facts) pending(due time.Time) string {
 	return fmt.Sprintf("%sunless it returns, claim %s is deleted after %s, so that another can be made elsewhere; "+
-		"PersistentVolume %s and the data on the node are kept", f.gone(), f.claimName(), due.UTC().Format(time.RFC3339), f.PersistentVolume.Name)
+		"PersistentVolume %s and the data on the node are kept", f.gone(), f.ClaimName(), due.UTC().Format(time.RFC3339), f.PersistentVolume.Name)
 }
 
 func (f Facts) released() string {
 	return fmt.Sprintf("%sclaim %s was deleted; PersistentVolume %s is retained, and the data is on the node; %s",
-		f.gone(), f.claimName(), f.PersistentVolume.Name, f.wayBack())
+		f.gone(), f.ClaimName(), f.PersistentVolume.Name, f.wayBack())
 }
 
 // wayBack says how to use the data again.
