@@ -274,7 +274,7 @@ func (c *canon) pending(p *pending) {
 	c.n(uint64(a.Verb) + 1)
 	switch a.Verb {
 	case ownership.Record:
-		c.flags(p.read.rv == c.w.server.current.rv, p.ignored, p.brake, a.Reason == ownership.RecordBehind, p.age > maxDataLoss,
+		c.flags(p.read.rv == c.w.server.current.rv, p.ignored, p.brake, p.ordered && !c.w.cfg.Automatic, a.Reason == ownership.RecordBehind, p.age > maxDataLoss,
 			slices.Contains(c.w.truth.issued, a.Next.Epoch), p.unused >= ownership.ExpireAfter)
 		c.nodes(p.wanted)
 		c.nodes(p.waiting)

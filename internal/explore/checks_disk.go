@@ -9,6 +9,21 @@ func (w diskJudge) checkReserve(i int, before, k ownership.Key) {
 	}
 }
 
+// checkWord: a disk that does not fail over by itself is taken from its writer only if an administrator has
+// asked for it in this epoch, has declared the machine to be off, or the node itself has stopped. A process
+// never writes the request.
+func (w diskJudge) checkWord(old, v *ownership.Volume, p *pending) {
+	if v.Kind.Traits().Data || w.cfg.Automatic || old.FenceRequest.Epoch == old.Epoch {
+		return
+	}
+	if v.FenceRequest.Epoch == old.Epoch {
+		w.fail("policy: a standby was asked to shut out epoch %v of a manual volume", old.Epoch)
+	}
+	if old.Primary.Phase.Open() && v.Primary.Phase == ownership.Fenced && !p.ordered {
+		w.fail("policy: epoch %v of a manual volume was fenced and no administrator asked for it", old.Epoch)
+	}
+}
+
 // checkClean: after a mount that did not end with everything flushed, the next one begins with a
 // consistency check.
 func (w diskJudge) checkClean(i int, check bool) {

@@ -35,8 +35,8 @@ func (w overseers) controllerStep(c int, stale uint8) bool {
 	if a.Verb != ownership.Record {
 		return false
 	}
-	p := &pending{action: a, read: read,
-		ignored: w.controllerKnowsMore(who, read.volume), brake: w.recordJudge().massLoss(c) && !w.recordJudge().ordered(read.volume)}
+	p := &pending{action: a, read: read, ignored: w.controllerKnowsMore(who, read.volume), ordered: w.recordJudge().ordered(read.volume)}
+	p.brake = !p.ordered && w.recordJudge().massLoss(c)
 	for i := range w.cfg.Nodes {
 		if w.nodes[i].wanted {
 			p.wanted |= 1 << i

@@ -151,6 +151,7 @@ type pending struct {
 	unread  bool // the record could not be read
 	ignored bool // a reachable node knew of an epoch that the decision ignores
 	brake   bool
+	ordered bool // an administrator or the primary itself has said that the epoch is over
 	age     time.Duration
 	// What a controller could know: the nodes with a pod and those whose slot another volume's primary
 	// waits for, a bit each, and how long the volume was unused.
