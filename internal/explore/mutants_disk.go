@@ -172,6 +172,25 @@ var attachMutants = []Mutant{
 		})
 		r.Tend = r.Tend.Alter("leave", clean)
 	}},
+	{"leaving-is-gone", "a standby on a node that is cordoned is of no use, so it may go at once", func(r *Rules) {
+		r.Oversee = r.Oversee.Alter("surplus", believing(func(f *ownership.ControllerFacts) {
+			f.Record = changed(f.Record, func(v *ownership.Volume) {
+				for i := range v.Replicas {
+					if slices.ContainsFunc(f.Nodes, func(m ownership.Machine) bool { return m.Name == v.Replicas[i].Node && m.Leaving }) {
+						v.Factor = min(v.Factor, len(v.Replicas)-1)
+					}
+				}
+			})
+		})).Alter("surplus", amending(func(f *ownership.ControllerFacts, a *ownership.Action) { a.Next.Factor = f.Record.Factor }))
+	}},
+	{"extra-is-surplus", "a standby beyond the factor is one too many, whatever it was made for", func(r *Rules) {
+		r.Oversee = r.Oversee.Alter("surplus", believing(func(f *ownership.ControllerFacts) {
+			f.Nodes = slices.Clone(f.Nodes)
+			for i := range f.Nodes {
+				f.Nodes[i].Leaving = false
+			}
+		}))
+	}},
 	{"detaches-the-pod", "the least useful attachment goes, whoever wants it", func(r *Rules) {
 		blind := believing(func(f *ownership.ControllerFacts) { f.Wanted = nil })
 		r.Oversee = r.Oversee.Alter("surplus", blind).Alter("give way", blind)

@@ -41,6 +41,7 @@ func (w ending) endFaults() {
 		w.faults().machineEvent(untaints, i, 0)
 		w.faults().machineEvent(addsNode, i, 0)
 		w.faults().machineEvent(drains, i, 0)
+		w.faults().machineEvent(uncordons, i, 0)
 		w.slots.relieve(i)
 	}
 	w.onePod()

@@ -42,6 +42,7 @@ type Place struct {
 	Fits    bool
 	Slots   int
 	GiveWay bool
+	Leaving bool
 	// Rank orders the nodes: the first that fits gets the next replica. Equals are taken by name.
 	Rank int
 }
