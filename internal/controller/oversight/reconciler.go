@@ -209,6 +209,9 @@ func next(q *question, a *ownership.Action) time.Duration {
 			due = append(due, max(soon, ownership.RebuildDelay-n.LostFor))
 		}
 	}
+	if meta.IsStatusConditionTrue(q.volume.Status.Conditions, v1alpha1.ConditionReplicaAway) {
+		due = append(due, later) // another process wrote it, and this one may not have seen the node fall silent
+	}
 	if len(due) == 0 {
 		return 0
 	}
