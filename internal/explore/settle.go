@@ -81,7 +81,7 @@ func (w ending) round(n int) (busy bool) {
 	return busy
 }
 
-// agree lets the administrator approve. Nobody asks for the failover of a disk whose writer runs.
+// agree lets the administrator approve. He asks for no failover of a disk whose writer runs.
 func (w ending) agree(c int) bool {
 	v := w.server.current.volume
 	if v == nil || !v.Kind.Traits().Data && (!v.Primary.Phase.Open() || w.runs(indexOf(v.Primary.Node))) {
