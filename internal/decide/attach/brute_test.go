@@ -57,6 +57,19 @@ func best(b *Board, volumes, nodes []string) (common, placed int) {
 	return common, placed
 }
 
+// oneByOne places standbys in any order until none is lacking that can be had, and tells the steps.
+func oneByOne(d dice, b *Board, volumes, nodes []string) (steps []string) {
+	for left := slices.Clone(volumes); len(left) > 0; {
+		i := d.from(0, len(left)-1)
+		if node, ok := b.rebuilds(left[i], nodes); ok {
+			steps = append(steps, left[i]+" goes to "+node)
+			continue
+		}
+		left = slices.Delete(left, i, i+1)
+	}
+	return steps
+}
+
 // commonNow is how many nodes all volumes are on.
 func commonNow(b *Board, volumes, nodes []string) (n int) {
 	for _, node := range nodes {
@@ -107,15 +120,7 @@ func TestWhatBruteForceFindsIsFound(t *testing.T) {
 		if b.nodes["n0"].Cordoned && common > 0 {
 			moves++
 		}
-		var steps []string
-		for left := slices.Clone(volumes); len(left) > 0; {
-			i := d.from(0, len(left)-1)
-			if node, ok := b.rebuilds(left[i], nodes); ok {
-				steps = append(steps, left[i]+" goes to "+node)
-				continue
-			}
-			left = slices.Delete(left, i, i+1)
-		}
+		steps := oneByOne(d, b, volumes, nodes)
 		if got := commonNow(b, volumes, nodes); got != common || len(steps) != placed {
 			t.Fatalf("world %d: %d standbys on %d common nodes, and brute force has %d on %d: %v", seed, len(steps), got, placed, common, steps)
 		}
