@@ -102,3 +102,14 @@ const ConditionWaiting = "Waiting"
 
 // ReasonNothingWaits is the reason of Waiting once nothing waits any more.
 const ReasonNothingWaits = "NothingWaits"
+
+// ConditionReplicaAway is True on a Volume with replicas while the node of one of them does not answer:
+// it is off, or cut off. The message names the nodes. The record keeps what they said last, so a
+// replica there may be called ready and be of no use.
+const ConditionReplicaAway = "ReplicaAway"
+
+// Reasons of ReplicaAway, beside ReasonNodeAway.
+const (
+	// ReasonNodesAnswer: the nodes of all replicas answer again.
+	ReasonNodesAnswer = "NodesAnswer"
+)

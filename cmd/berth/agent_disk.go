@@ -42,7 +42,7 @@ func (f *agentFlags) runDisk(ctx context.Context, d *doors, asks *agentPeers) er
 	a, err := agent.NewDisk(ctx, o, agent.SharedDisks{
 		Boot: boot, Journal: agent.JournalDir(f.kubeletDir, o.Driver.Name), Disks: f.provisioners(units),
 		Guard: word.Client{Socket: f.guardSocket}, Machine: attached.Kernel{}, Mounter: mounter, Mkfs: mounter.MkfsAs,
-		Holding: attached.Holding,
+		Holding: attached.Holding, Cover: linux.Cover,
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ type controllerFlags struct {
 	doorFlags
 	driver                    string
 	leaderElection, snapshots bool
+	attachments               bool
 	installation              string
 	extender                  extenderFlags
 }
@@ -37,6 +38,7 @@ func newControllerCommand() *cobra.Command {
 	flags.StringVar(&f.driver, "driver", "local", "driver to serve: local for the disks of nodes, disk for shared disks")
 	flags.BoolVar(&f.leaderElection, "leader-election", true, "let only one of several controllers run the reconcilers")
 	flags.BoolVar(&f.snapshots, "snapshots", false, "announce snapshots, and volumes made from snapshots and volumes; the csi-snapshotter then runs beside this process")
+	flags.BoolVar(&f.attachments, "attachments", false, "announce that the controller publishes volumes, for a CSIDriver with attachRequired; the csi-attacher then runs beside this process")
 	flags.StringVar(&f.installation, "sign-for", "", "sign certificates of the nodes of the installation whose objects begin with this name, and ask them; empty means neither")
 	f.extender.add(flags)
 	return cmd
@@ -49,6 +51,9 @@ func (f *controllerFlags) run(ctx context.Context) (err error) {
 	}
 	if f.extender.address != "" && !serves.Pools {
 		return errors.New("--extender-address: the extender is served with --driver=local")
+	}
+	if f.attachments && !serves.Epochs() {
+		return errors.New("--attachments: volumes are attached with --driver=disk")
 	}
 	d, err := f.open(ctx)
 	if err != nil {
@@ -72,6 +77,7 @@ func (f *controllerFlags) run(ctx context.Context) (err error) {
 		Driver:         serves,
 		Extender:       serve,
 		Snapshots:      f.snapshots,
+		Attachments:    f.attachments,
 		Nodes:          controller.Nodes{Installation: f.installation, Witness: "controller " + witness},
 		Config:         d.cluster,
 		Namespace:      f.namespace,

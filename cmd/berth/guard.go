@@ -128,7 +128,7 @@ func (f *guardFlags) keeper(c client.Client, others *guardPeers) (*keep.Keeper, 
 		return nil, nil, err
 	}
 	var keeper *keep.Keeper
-	kernel, err := holders.New(holders.Config{Pods: f.pods, Agent: func() string { return keeper.Agent() }})
+	kernel, err := holders.New(holders.Config{Pods: f.pods, Agent: func() string { return keeper.Agent() }, Log: ctrl.Log})
 	if err != nil {
 		return nil, nil, err
 	}

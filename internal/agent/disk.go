@@ -38,11 +38,12 @@ type SharedDisks struct {
 	// Guard of the node: no epoch begins without it.
 	Guard owner.Guard
 	// Machine has the devices, Mounter mounts them, Mkfs makes filesystems, and Holding is how the kernel
-	// names a device to the guard.
+	// names a device to the guard. Cover covers a pod's path from which the agent took a volume by itself.
 	Machine attached.Machine
 	Mounter mount.Mounter
 	Mkfs    attached.Mkfs
 	Holding func(c provision.Content) (guard.Holding, error)
+	Cover   func(path string) error
 }
 
 // DiskAgent is the process of the driver of shared disks, set up and not started yet. It has no pools: no
@@ -84,9 +85,12 @@ func NewDisk(ctx context.Context, o Options, d SharedDisks) (*DiskAgent, error) 
 		Node: o.Node, Boot: d.Boot,
 		World: &owner.Node{
 			Journal: a.kept, Peers: peers, Live: o.Driver.Live(live), Status: live,
-			Guard: d.Guard, Holding: d.Holding, MountTable: o.Mounts, Mounter: d.Mounter,
+			Guard: d.Guard, Holding: d.Holding, MountTable: o.Mounts, Mounter: d.Mounter, Cover: d.Cover,
 			OutOfService: a.outOfService, Clock: o.Clock,
 			Warn: func(volume, warning string) { log.Info(warning, "volume", volume) },
+			Uncovered: func(err error) {
+				log.Error(err, "a volume was taken off a pod's path, which was not covered: end the pod before its containers begin anew")
+			},
 		},
 		Locks: a.locks, Medium: owner.Attachments(d.Disks, owner.Locate), Rules: ownership.NodeRules(),
 		Poke: a.loop.Poke, Background: a.loop.Background, Log: log,

@@ -36,6 +36,8 @@ type kernel struct {
 	m      *medium
 	node   *simdisk.Node
 	mounts *mountmemory.Mounter
+	mu     sync.Mutex
+	bare   []string // the paths from which the agent took a volume by itself, covered or not
 }
 
 // machinery returns what a node is made of.
@@ -47,10 +49,24 @@ func (m *medium) machinery(_ *scene, node string) machinery {
 		SharedDisks: SharedDisks{
 			Boot: node + "-boot", Disks: shared.Schemes(map[string]shared.Disks{simdisk.Scheme: k.node}), Machine: k, Mounter: k.mounts, Mkfs: k.mkfs,
 			Holding: func(provision.Content) (guard.Holding, error) { return guard.Holding{Device: "8:0", Block: true}, nil },
+			Cover:   k.cover,
 		},
 		mounts: func(v provision.Volume) ([]string, error) { return k.mounts.Mounts(v.Content.Source), nil },
-		write:  k.write, read: k.read,
+		write:  k.write, read: k.read, covered: k.covered,
 	}
+}
+
+func (k *kernel) cover(path string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.bare = append(k.bare, path)
+	return errors.New("this kernel covers nothing")
+}
+
+func (k *kernel) covered() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.bare)
 }
 
 const simulated = "/dev/simdisk/disk"

@@ -47,7 +47,7 @@ func onLoops(t *testing.T) func(*scene, string) machinery {
 		return machinery{
 			SharedDisks: SharedDisks{
 				Boot: node + "-boot", Disks: shared.Schemes(map[string]shared.Disks{simdisk.Scheme: disks}),
-				Machine: attached.Kernel{}, Mounter: mounter, Mkfs: mounter.MkfsAs, Holding: attached.Holding,
+				Machine: attached.Kernel{}, Mounter: mounter, Mkfs: mounter.MkfsAs, Holding: attached.Holding, Cover: linux.Cover,
 			},
 			mounts: staging.KernelMounts, write: write, read: read,
 		}

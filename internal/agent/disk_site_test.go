@@ -41,6 +41,8 @@ type machinery struct {
 	// write and read are a pod that has the volume at a path. A raw block volume is a file there.
 	write func(path, text string) error
 	read  func(path string) (string, error)
+	// covered are the paths from which the agent took a volume by itself.
+	covered func() []string
 }
 
 // scene is a Volume that is a shared disk, and two nodes that can reach it.

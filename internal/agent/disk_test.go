@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -114,6 +116,12 @@ func TestAStandbyTakesTheDiskOfANodeThatIsLost(t *testing.T) {
 	s.until("the old owner gives the volume up", func() error {
 		if paths, err := a.made.mounts(provision.Volume{Content: provision.Content{Source: simulated}}); err != nil || len(paths) > 1 {
 			return errors.New("it is still mounted")
+		}
+		return nil
+	})
+	s.until("the path of its pod is covered", func() error {
+		if !slices.Contains(a.made.covered(), a.pod()) {
+			return fmt.Errorf("covered are %v", a.made.covered())
 		}
 		return nil
 	})

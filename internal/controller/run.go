@@ -66,6 +66,9 @@ type Options struct {
 	Nodes Nodes
 	// Snapshots announces snapshots, and volumes made from snapshots and volumes.
 	Snapshots bool
+	// Attachments announces that the controller publishes volumes: Kubernetes then makes a VolumeAttachment for
+	// each pod's node. For a driver with epochs.
+	Attachments bool
 	// Version that CSI announces.
 	Version string
 	Log     logr.Logger
@@ -95,6 +98,8 @@ type Process struct {
 	Snapshots *snapshots.Service
 	// LUNs are the use cases in place of Volumes where volumes are shared disks; nil elsewhere.
 	LUNs *luns.Service
+	// Oversight of the driver's volumes with epochs; nil if it has none.
+	Oversight *oversight.Reconciler
 	// Book is the ledger that Volumes and Snapshots decide by.
 	Book *schedule.Book
 	// Synced is closed when Volumes and Snapshots work.
@@ -132,7 +137,8 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	if err := addNodes(ctx, m, &o, shown); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(addReconcilers(m, o, beats), addOversight(ctx, m, o)); err != nil {
+	overseer, err := addOversight(ctx, m, o)
+	if err := errors.Join(addReconcilers(m, o, beats), err); err != nil {
 		return nil, err
 	}
 	if o.Extender.Listener != nil {
@@ -144,7 +150,7 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	}
 	own, live := o.Driver.View(m.GetClient()), o.Driver.Live(m.GetAPIReader())
 	p := &Process{
-		manager: m, Book: book,
+		manager: m, Book: book, Oversight: overseer,
 		Volumes:   volumes.New(own, live, beats, book, watchers),
 		Snapshots: snapshots.New(own, live, beats, book, taken),
 	}
@@ -170,6 +176,9 @@ func (p *Process) addServers(o Options, shown prometheus.Gatherer) error {
 	}
 	if o.Snapshots {
 		service = service.WithSnapshots(p.Snapshots)
+	}
+	if o.Attachments && p.Oversight != nil {
+		service = service.WithAttachments(p.Oversight)
 	}
 	face := &csi.Server{
 		Services: []csi.Service{
@@ -253,20 +262,20 @@ func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) erro
 }
 
 // addOversight adds the oversight of volumes with epochs, if the driver has any. It runs in every process.
-func addOversight(ctx context.Context, m ctrl.Manager, o Options) error {
+func addOversight(ctx context.Context, m ctrl.Manager, o Options) (*oversight.Reconciler, error) {
 	if !o.Driver.Epochs() {
-		return nil
+		return nil, nil
 	}
 	if o.Places == nil {
 		known := places.New(o.Driver, o.Clock)
 		if err := known.Listen(ctx, m.GetCache()); err != nil {
-			return err
+			return nil, err
 		}
 		o.Places = known
 	}
 	leases, err := client.NewWithWatch(m.GetConfig(), client.Options{HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})
 	if err != nil {
-		return fmt.Errorf("making a client for leases: %w", err)
+		return nil, fmt.Errorf("making a client for leases: %w", err)
 	}
 	r := &oversight.Reconciler{
 		Client: o.Driver.View(m.GetClient()), Live: o.Driver.Live(m.GetAPIReader()),
@@ -275,7 +284,7 @@ func addOversight(ctx context.Context, m ctrl.Manager, o Options) error {
 		Leads: closed(m.Elected()), Clock: o.Clock, Rules: ownership.OverseeRules, Instance: o.Driver.Controllers,
 		FreshID: func() string { return string(uuid.NewUUID()) },
 	}
-	return r.SetupWithManager(m, o.Clock)
+	return r, r.SetupWithManager(m, o.Clock)
 }
 
 // closed tells whether a channel is closed by now.

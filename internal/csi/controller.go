@@ -36,6 +36,8 @@ type Controller struct {
 	volumes Volumes
 	// snapshots is nil if the service does not announce snapshots.
 	snapshots Snapshots
+	// attachments is nil if nothing is published by the controller.
+	attachments Attachments
 }
 
 // NewController makes the service of a driver on top of the use cases, which must see only that
@@ -64,6 +66,9 @@ func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 			csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
 			csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS,
 		)
+	}
+	if c.attachments != nil {
+		types = append(types, csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME)
 	}
 	for _, t := range types {
 		capabilities = append(capabilities, &csi.ControllerServiceCapability{

@@ -28,7 +28,9 @@ const sidecar = "csi.storage.k8s.io/"
 
 // WithSnapshots announces snapshots, and volumes that begin as copies.
 func (c *Controller) WithSnapshots(s Snapshots) *Controller {
-	return &Controller{driver: c.driver, volumes: c.volumes, snapshots: s}
+	next := *c
+	next.snapshots = s
+	return &next
 }
 
 // CreateSnapshot takes a snapshot.

@@ -32,12 +32,19 @@ func attachments(nodes int) Config {
 	return Config{Kind: ownership.Attachments, Nodes: nodes, Factor: nodes, Watchdog: true, Automatic: true, Shares: nodes, Persistent: true}
 }
 
+// manual is a volume that does not fail over by itself.
+func manual(c Config) Config {
+	c.Automatic = false
+	return c
+}
+
 // SmallBounds are exhausted in the ordinary tests.
 func SmallBounds() []Named {
 	return []Named{
 		{"a pod comes, writes and crashes", Bounds{Config: snapshots(2, 2), Writes: 1, Wants: 1, Crashes: 1, SettleEvery: 4}},
 		{"two pods take turns", Bounds{Config: snapshots(2, 2), Writes: 1, Wants: 2, SettleEvery: 4}},
 		{"a shared disk changes hands", Bounds{Config: attachments(2), Writes: 1, Wants: 1, PowerOffs: 1, Controllers: 1, SettleEvery: 16}},
+		{"a shared disk that waits for a word", Bounds{Config: manual(attachments(2)), Writes: 1, Wants: 1, PowerOffs: 1, Approvals: 1, Controllers: 1, SettleEvery: 16}},
 		{"one replica too many", Bounds{Config: snapshots(3, 3), Factors: 1, Controllers: 2, SettleEvery: 4}},
 		{"three nodes, two snapshots", Bounds{Config: snapshots(3, 3), Writes: 1, Wants: 1, Crashes: 1, Controllers: 1, SettleEvery: 16}},
 	}

@@ -103,7 +103,7 @@ func (c *canon) machine(i int) {
 	n := &c.w.nodes[i]
 	p := &n.copy
 	c.flags(p.Exists, p.Dirty, p.Condemned, p.Quarantined, n.up, n.paused, n.agent, n.mounted)
-	c.flags(n.tainted, n.stopped, n.woke, n.wanted, n.wrecked > 0, n.served, n.deaf, n.lapsed)
+	c.flags(n.tainted, n.stopped, n.woke, n.wanted, n.wrecked > 0, n.served, n.deaf, n.lapsed, n.cordoned)
 	c.flags(n.full, n.refused)
 	c.n(uint64(p.Size))
 	c.attachment(i)
@@ -274,10 +274,11 @@ func (c *canon) pending(p *pending) {
 	c.n(uint64(a.Verb) + 1)
 	switch a.Verb {
 	case ownership.Record:
-		c.flags(p.read.rv == c.w.server.current.rv, p.ignored, p.brake, a.Reason == ownership.RecordBehind, p.age > maxDataLoss,
+		c.flags(p.read.rv == c.w.server.current.rv, p.ignored, p.brake, p.ordered && !c.w.cfg.Automatic, a.Reason == ownership.RecordBehind, p.age > maxDataLoss,
 			slices.Contains(c.w.truth.issued, a.Next.Epoch), p.unused >= ownership.ExpireAfter)
 		c.nodes(p.wanted)
 		c.nodes(p.waiting)
+		c.nodes(p.leaving)
 		c.volume(a.Next)
 	case ownership.Persist, ownership.Open, ownership.Close:
 		c.promise(&a.Promise)

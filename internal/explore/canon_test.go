@@ -79,6 +79,7 @@ var edits = map[string]func(w *World){
 	"a machine that has just woken":    func(w *World) { w.nodes[1].woke = true },
 	"a pod":                            func(w *World) { w.nodes[1].wanted = true },
 	"a mount that the kubelet got":     func(w *World) { w.nodes[1].served = true },
+	"a cordon":                         func(w *World) { w.nodes[1].cordoned = true },
 	"a taint":                          func(w *World) { w.nodes[1].tainted = true },
 	"a Node that is deleted":           func(w *World) { w.nodes[1].deleted = true },
 	"a lease that names fewer nodes":   func(w *World) { w.nodes[1].members = 3 },

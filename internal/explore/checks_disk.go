@@ -9,6 +9,21 @@ func (w diskJudge) checkReserve(i int, before, k ownership.Key) {
 	}
 }
 
+// checkWord: a disk that does not fail over by itself is taken from its writer only if an administrator has
+// asked for it in this epoch, has declared the machine to be off, or the node itself has stopped. A process
+// never writes the request.
+func (w diskJudge) checkWord(old, v *ownership.Volume, p *pending) {
+	if v.Kind.Traits().Data || w.cfg.Automatic || old.FenceRequest.Epoch == old.Epoch {
+		return
+	}
+	if v.FenceRequest.Epoch == old.Epoch {
+		w.fail("policy: a standby was asked to shut out epoch %v of a manual volume", old.Epoch)
+	}
+	if old.Primary.Phase.Open() && v.Primary.Phase == ownership.Fenced && !p.ordered {
+		w.fail("policy: epoch %v of a manual volume was fenced and no administrator asked for it", old.Epoch)
+	}
+}
+
 // checkClean: after a mount that did not end with everything flushed, the next one begins with a
 // consistency check.
 func (w diskJudge) checkClean(i int, check bool) {
@@ -80,20 +95,30 @@ func (w diskJudge) checkMarked(old *ownership.Volume, node string, p *pending) {
 func (w diskJudge) mayGo(old *ownership.Volume, node string, p *pending) bool {
 	e, _ := old.Replica(node)
 	unmet := int(p.wanted) // pods whose node has no attachment
-	counted := 0
 	for _, r := range old.Replicas {
 		unmet &^= 1 << indexOf(r.Node)
-		if !going(r.State) {
-			counted++
-		}
 	}
 	switch {
-	case counted > old.Factor, e.State == ownership.Failed, p.unused >= ownership.ExpireAfter, w.truth.restored:
+	case w.spares(old, &e, p), e.State == ownership.Failed, p.unused >= ownership.ExpireAfter, w.truth.restored:
 		return true
 	case unmet != 0 && len(old.Replicas) >= w.cfg.Shares:
 		return true
 	}
 	return w.cfg.Yields && p.waiting&(1<<indexOf(node)) != 0
+}
+
+// spares tells whether enough attachments are on nodes that stay. While one works that is on a node that is
+// leaving, only those count that work.
+func (w diskJudge) spares(old *ownership.Volume, e *ownership.Replica, p *pending) bool {
+	leaves := func(node string) bool { return p.leaving&(1<<indexOf(node)) != 0 }
+	others := 0
+	for _, r := range old.Replicas {
+		works := r.State == ownership.Ready || !leaves(e.Node) || e.State != ownership.Ready
+		if r.Node != e.Node && !going(r.State) && !leaves(r.Node) && works {
+			others++
+		}
+	}
+	return others >= old.Factor
 }
 
 // checkLeak: an entry leaves the record only after its attachment is gone.

@@ -45,7 +45,7 @@ func (w *World) Endure() {
 			for range 4 {
 				w.overseers().controllerStep(c, 0)
 			}
-			w.faults().approve(c)
+			(ending{w}).agree(c)
 		}
 		if round == 0 && !(w.restJudge().fenceable(dead) && w.restJudge().survives(dead)) {
 			return

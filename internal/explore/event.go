@@ -62,18 +62,20 @@ const (
 	expands // a user wants the volume larger
 	fills   // a node has no room for a larger copy
 	drains
+	cordons // no pod is placed on the node, and attachments shall be elsewhere
+	uncordons
 	kinds
 )
 
 var kindNames = [kinds]string{"agent", "controller", "deliver", "lose", "write", "want", "unwant", "tick", "crash", "boot",
 	"power-off", "agent-stop", "agent-start", "pause", "resume", "cut", "heal", "isolate", "rejoin", "api-stop", "api-start", "restore",
 	"forget", "wreck", "taint", "untaint", "approve", "factor", "attach", "delete-node", "add-node",
-	"blip", "restart-target", "press", "relieve", "restart-controller", "delete", "evict", "send", "land", "deafen", "hear", "expand", "fill", "drain"}
+	"blip", "restart-target", "press", "relieve", "restart-controller", "delete", "evict", "send", "land", "deafen", "hear", "expand", "fill", "drain", "cordon", "uncordon"}
 
 // onNode are the kinds whose A is an endpoint.
 var onNode = [kinds]bool{agentSteps: true, appWrites: true, wants: true, unwants: true, crashes: true, boots: true, powersOff: true,
 	agentStops: true, agentStarts: true, pauses: true, resumes: true, cuts: true, heals: true, isolates: true, rejoins: true, wrecks: true, taints: true,
-	untaints: true, attaches: true, deletesNode: true, addsNode: true, blips: true, presses: true, relieves: true, evicts: true, sends: true, lands: true, deafens: true, hears: true, fills: true, drains: true}
+	untaints: true, attaches: true, deletesNode: true, addsNode: true, blips: true, presses: true, relieves: true, evicts: true, sends: true, lands: true, deafens: true, hears: true, fills: true, drains: true, cordons: true, uncordons: true}
 
 func (e Event) String() string {
 	s := kindNames[e.Kind]
@@ -224,6 +226,10 @@ func (w faults) machineEvent(k Kind, a, b int) bool {
 	case fills, drains:
 		changed := n.full != (k == fills) && w.cfg.Kind.Traits().Data
 		n.full = n.full != changed
+		return changed
+	case cordons, uncordons:
+		changed := n.cordoned != (k == cordons) && w.cfg.Kind.Traits().Attaches
+		n.cordoned = n.cordoned != changed
 		return changed
 	case cuts, heals:
 		return b < endpoints && w.link(a, b, k == heals)

@@ -6,7 +6,7 @@ type Bounds struct {
 	Config Config
 	// How often each may happen in one history. Outages are crashes or power-offs,
 	// in any mixture; Crashes and PowerOffs are then not counted by themselves.
-	Writes, Wants, Outages, Crashes, PowerOffs, Pauses, Cuts, Wrecks, Restores, Factors, Losses, Repeats, Ticks int
+	Writes, Wants, Outages, Crashes, PowerOffs, Pauses, Cuts, Wrecks, Restores, Factors, Losses, Repeats, Ticks, Approvals int
 	// Prompt: decisions are carried out at once, except for Delays of them, for
 	// which anything may happen in between. If not set, each may be delayed.
 	Prompt bool
@@ -38,20 +38,20 @@ type Explored struct {
 type budget uint64
 
 // counted are the kinds with a place in a budget.
-var counted = [...]Kind{appWrites, wants, crashes, powersOff, pauses, cuts, wrecks, restores, factors, loses, delivers, ticksBy, agentSteps}
+var counted = [...]Kind{appWrites, wants, crashes, powersOff, pauses, cuts, wrecks, restores, factors, loses, delivers, ticksBy, agentSteps, approves}
 
 // delays is the kind under which a delayed decision is counted.
 const delays = agentSteps
 
 // tops are the highest bits of all places. They stay clear: nothing happens more than seven times.
-const tops budget = 0x8888888888888
+const tops budget = 0x88888888888888
 
 func newBudget(b *Bounds) (left budget) {
 	crash, cut := b.Crashes, b.PowerOffs
 	if b.Outages > 0 {
 		crash, cut = b.Outages, 0
 	}
-	for i, n := range [len(counted)]int{b.Writes, b.Wants, crash, cut, b.Pauses, b.Cuts, b.Wrecks, b.Restores, b.Factors, b.Losses, b.Repeats, b.Ticks, b.Delays} {
+	for i, n := range [len(counted)]int{b.Writes, b.Wants, crash, cut, b.Pauses, b.Cuts, b.Wrecks, b.Restores, b.Factors, b.Losses, b.Repeats, b.Ticks, b.Delays, b.Approvals} {
 		if n > 7 {
 			panic("bounds allow something more than seven times")
 		}
@@ -143,6 +143,9 @@ func (b *Bounds) counted(w *World, left budget, out []Event) []Event {
 	}
 	for f := 1; left.allows(factors) && f <= w.cfg.Nodes; f++ {
 		add(factors, f, 0)
+	}
+	if left.allows(approves) {
+		add(approves, 0, 0)
 	}
 	if left.allows(ticksBy) {
 		add(ticksBy, 1, 0)

@@ -9,7 +9,8 @@ var caughtExhaustively = map[string][]string{
 		"highest-number-wins", "any-epoch-streams", "newest-only"},
 	"two pods take turns": {"publish-without-epoch", "own-tip", "no-final-snapshot", "release-before-unmount", "nobody-gives-up",
 		"highest-number-wins", "any-epoch-streams", "branch-stays", "newest-only"},
-	"a shared disk changes hands": {"blind-writes", "any-boot", "any-epoch"},
+	"a shared disk changes hands":         {"blind-writes", "any-boot", "any-epoch"},
+	"a shared disk that waits for a word": {"manual-is-automatic", "power-off-is-the-word"},
 }
 
 // TestMistakesAreCaughtExhaustively looks for mutants exhaustively, and plays its

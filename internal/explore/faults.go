@@ -159,10 +159,13 @@ func (w faults) link(i, j int, up bool) bool {
 }
 
 // approve lets the administrator agree to the snapshot that a controller named
-// last.
+// last, or ask for the failover of a shared disk.
 func (w faults) approve(c int) bool {
 	v := w.server.current.volume
 	p := w.ctl[c].blocked
+	if v != nil && !v.Kind.Traits().Data {
+		return w.ask(v)
+	}
 	if v == nil || p.IsZero() || v.Failover.Approved == p {
 		return false
 	}
@@ -170,6 +173,21 @@ func (w faults) approve(c int) bool {
 	next.Failover.Approved = p
 	w.commit(&next)
 	return true
+}
+
+// ask lets the administrator ask the first standby that runs to shut the writer out, whether or not the
+// writer looks dead.
+func (w faults) ask(v *ownership.Volume) bool {
+	if !v.Primary.Phase.Open() || v.Deleting || !w.cfg.Persistent || v.FenceRequest.Epoch == v.Epoch {
+		return false
+	}
+	for _, e := range v.Replicas {
+		if e.Node != v.Primary.Node && e.State == ownership.Ready && w.runs(indexOf(e.Node)) {
+			w.commit(v.RequestFence(e.Node))
+			return true
+		}
+	}
+	return false
 }
 
 // deleteVolume records that the volume's data shall be destroyed. A backup from before that is another

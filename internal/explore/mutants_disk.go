@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"slices"
 	"time"
 
 	"berth.dev/berth/internal/ownership"
@@ -28,6 +29,21 @@ func sharing(alter func(s *ownership.Sharing)) func(controllerRule) controllerRu
 			a, ok := old(&g)
 			if a.Next != nil {
 				a.Next.Sharing = f.Record.Sharing
+			}
+			return a, ok
+		}
+	}
+}
+
+// agreed makes a controller's rule that takes the volume for one that fails over by itself.
+func agreed(when func(*ownership.ControllerFacts) bool) func(controllerRule) controllerRule {
+	return func(old controllerRule) controllerRule {
+		return func(f *ownership.ControllerFacts) (ownership.Action, bool) {
+			g := *f
+			g.Record = changed(f.Record, func(v *ownership.Volume) { v.Failover.Automatic = v.Failover.Automatic || when(f) })
+			a, ok := old(&g)
+			if a.Next != nil {
+				a.Next.Failover = f.Record.Failover
 			}
 			return a, ok
 		}
@@ -73,6 +89,16 @@ var diskMutants = []Mutant{
 	}},
 	{"fresh-eyes", "a controller that has just begun to watch sees how many nodes are lost", func(r *Rules) {
 		r.Oversee = r.Oversee.Alter("fence", believing(func(f *ownership.ControllerFacts) { f.Watching = time.Hour }))
+	}},
+	{"manual-is-automatic", "a disk loses nothing when its writer is shut out, so no administrator has to agree", func(r *Rules) {
+		r.Oversee = r.Oversee.Alter("fence", agreed(func(*ownership.ControllerFacts) bool { return true }))
+	}},
+	{"power-off-is-the-word", "a machine that is off for certain needs no word of an administrator", func(r *Rules) {
+		r.Oversee = r.Oversee.Alter("fence", agreed(func(f *ownership.ControllerFacts) bool {
+			return slices.ContainsFunc(f.Proofs, func(p ownership.Proof) bool {
+				return p.Kind == ownership.PowerOff && p.Boot == f.Record.Primary.Boot
+			})
+		}))
 	}},
 	{"nobody-fences", "a writer that is to be shut out will go by itself", func(r *Rules) { r.Tend = r.Tend.Without("fence request") }},
 	{"fence-keeps-clean", "a fence changes nothing about how the last unmount went", func(r *Rules) {
@@ -145,6 +171,25 @@ var attachMutants = []Mutant{
 			}
 		})
 		r.Tend = r.Tend.Alter("leave", clean)
+	}},
+	{"leaving-is-gone", "a standby on a node that is cordoned is of no use, so it may go at once", func(r *Rules) {
+		r.Oversee = r.Oversee.Alter("surplus", believing(func(f *ownership.ControllerFacts) {
+			f.Record = changed(f.Record, func(v *ownership.Volume) {
+				for i := range v.Replicas {
+					if slices.ContainsFunc(f.Nodes, func(m ownership.Machine) bool { return m.Name == v.Replicas[i].Node && m.Leaving }) {
+						v.Factor = min(v.Factor, len(v.Replicas)-1)
+					}
+				}
+			})
+		})).Alter("surplus", amending(func(f *ownership.ControllerFacts, a *ownership.Action) { a.Next.Factor = f.Record.Factor }))
+	}},
+	{"extra-is-surplus", "a standby beyond the factor is one too many, whatever it was made for", func(r *Rules) {
+		r.Oversee = r.Oversee.Alter("surplus", believing(func(f *ownership.ControllerFacts) {
+			f.Nodes = slices.Clone(f.Nodes)
+			for i := range f.Nodes {
+				f.Nodes[i].Leaving = false
+			}
+		}))
 	}},
 	{"detaches-the-pod", "the least useful attachment goes, whoever wants it", func(r *Rules) {
 		blind := believing(func(f *ownership.ControllerFacts) { f.Wanted = nil })

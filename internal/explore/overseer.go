@@ -35,11 +35,14 @@ func (w overseers) controllerStep(c int, stale uint8) bool {
 	if a.Verb != ownership.Record {
 		return false
 	}
-	p := &pending{action: a, read: read,
-		ignored: w.controllerKnowsMore(who, read.volume), brake: w.recordJudge().massLoss(c) && !w.recordJudge().ordered(read.volume)}
+	p := &pending{action: a, read: read, ignored: w.controllerKnowsMore(who, read.volume), ordered: w.recordJudge().ordered(read.volume)}
+	p.brake = !p.ordered && w.recordJudge().massLoss(c)
 	for i := range w.cfg.Nodes {
 		if w.nodes[i].wanted {
 			p.wanted |= 1 << i
+		}
+		if w.nodes[i].cordoned {
+			p.leaving |= 1 << i
 		}
 	}
 	p.waiting, p.unused = w.slots.waiting, w.now-w.truth.usedAt
@@ -81,7 +84,8 @@ func (w overseers) controllerFacts(c int, read *version) *ownership.ControllerFa
 	}
 	f.Nodes = w.scratch.machines[:0]
 	for j := 0; j < w.cfg.Nodes; j++ {
-		f.Nodes = append(f.Nodes, ownership.Machine{Name: names[j], Lost: w.lost(c, j), LostFor: w.ctl[c].lostFor[j], Fits: !w.nodes[j].tainted && !w.nodes[j].deleted})
+		f.Nodes = append(f.Nodes, ownership.Machine{Name: names[j], Lost: w.lost(c, j), LostFor: w.ctl[c].lostFor[j],
+			Fits: !w.nodes[j].tainted && !w.nodes[j].deleted && !w.nodes[j].cordoned, Leaving: w.nodes[j].cordoned})
 		w.slotFacts(&f.Nodes[j], v, j)
 		if !w.rules.Conduct.WordOfMouth && w.answers(who, j) {
 			f.Peers = append(f.Peers, w.probe(j, v))

@@ -41,6 +41,7 @@ func (w ending) endFaults() {
 		w.faults().machineEvent(untaints, i, 0)
 		w.faults().machineEvent(addsNode, i, 0)
 		w.faults().machineEvent(drains, i, 0)
+		w.faults().machineEvent(uncordons, i, 0)
 		w.slots.relieve(i)
 	}
 	w.onePod()
@@ -74,12 +75,19 @@ func (w ending) round(n int) (busy bool) {
 	for k := 0; k < 4 && w.overseers().controllerStep(n%controllers, 0); k++ {
 		busy = true
 	}
-	if w.faults().approve(n % controllers) {
-		busy = true
-	}
+	busy = w.agree(n%controllers) || busy
 	w.onePod()
 	w.tick(ticks[[...]int{0, 0, 1, 0, 2}[n%5]])
 	return busy
+}
+
+// agree lets the administrator approve. He asks for no failover of a disk whose writer runs.
+func (w ending) agree(c int) bool {
+	v := w.server.current.volume
+	if v == nil || !v.Kind.Traits().Data && (!v.Primary.Phase.Open() || w.runs(indexOf(v.Primary.Node))) {
+		return false
+	}
+	return w.faults().approve(c)
 }
 
 // work lets a node work until it waits.

@@ -119,6 +119,7 @@ func (w recordJudge) checkRecord(p *pending) {
 	if v.FenceRequest != old.FenceRequest && v.FenceRequest != (ownership.FenceRequest{}) && p.brake {
 		w.fail("brake: a standby was asked to shut out epoch %v while too many nodes looked lost", v.Epoch)
 	}
+	w.diskJudge().checkWord(old, v, p)
 	w.checkEntries(old, v)
 	w.diskJudge().checkAttachments(old, v, p)
 	if old.Primary.Phase.Open() && !v.Primary.Phase.Open() {

@@ -14,14 +14,14 @@ type shard struct {
 }
 
 // slot is one visit. A state has several if its budgets do not cover each other.
-// Of the key 84 bits are kept: 64 here, 12 above the budget and 8 in the choice
+// Of the key 80 bits are kept: 64 here, 8 above the budget and 8 in the choice
 // of the shard.
 type slot struct {
 	key  uint64
 	left budget // with the tops set: never zero
 }
 
-const budgetBits = 52
+const budgetBits = 4 * len(counted)
 
 func newSlot(key [2]uint64, left budget) slot {
 	return slot{key: key[1], left: left | tops | budget(key[0])<<budgetBits}

@@ -119,6 +119,7 @@ type node struct {
 	// with an answer named, and each that it has sent since.
 	sets     uint16
 	deleted  bool  // its Node object is gone
+	cordoned bool  // no pod is placed on it, and attachments shall be elsewhere
 	full     bool  // there is no room for a larger copy
 	poweroff uint8 // the boots up to here have a power-off record
 	wrecked  uint8 // media losses
@@ -151,11 +152,12 @@ type pending struct {
 	unread  bool // the record could not be read
 	ignored bool // a reachable node knew of an epoch that the decision ignores
 	brake   bool
+	ordered bool // an administrator or the primary itself has said that the epoch is over
 	age     time.Duration
-	// What a controller could know: the nodes with a pod and those whose slot another volume's primary
-	// waits for, a bit each, and how long the volume was unused.
-	wanted, waiting uint8
-	unused          time.Duration
+	// What a controller could know: the nodes with a pod, those whose slot another volume's primary
+	// waits for, and those that are leaving, a bit each, and how long the volume was unused.
+	wanted, waiting, leaving uint8
+	unused                   time.Duration
 }
 
 type controller struct {

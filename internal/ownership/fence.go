@@ -15,24 +15,34 @@ func fence(f *ControllerFacts) (Action, bool) {
 		return next()
 	}
 	proof, proven := provenBy(f)
-	if !proven {
+	switch {
+	case !proven:
 		return requestFence(f)
-	}
-	if !proof.Kind.deliberate() && f.braked() {
+	case proof.Kind.deliberate():
+	case f.braked():
 		return wait(Why{Reason: BrakeHeld, Node: v.Primary.Node})
+	case v.needsWord():
+		return wait(Why{Reason: WordNeeded, Node: v.Primary.Node})
 	}
 	return fenceAt(f)
 }
 
-func provenBy(f *ControllerFacts) (Proof, bool) {
-	for _, list := range [2][]Proof{f.Proofs, recordedProofs(f.Record)} {
-		for i := range list {
-			if list[i].covers(f.Record) {
-				return list[i], true
-			}
+// needsWord tells whether an administrator has yet to ask for the end of the epoch, because the volume
+// does not fail over by itself. A request in the record is that word: the rules make none for such a
+// volume. With copies, the word is about a snapshot (lossAllowed).
+func (v *Volume) needsWord() bool {
+	return !v.Kind.Traits().Data && !v.Failover.Automatic && v.FenceRequest.Epoch != v.Epoch
+}
+
+// provenBy returns a proof that the writer has stopped: a deliberate one if there is any, because it needs no
+// more than itself.
+func provenBy(f *ControllerFacts) (best Proof, proven bool) {
+	for _, p := range append(recordedProofs(f.Record), f.Proofs...) {
+		if p.covers(f.Record) && (!proven || p.Kind.deliberate()) {
+			best, proven = p, true
 		}
 	}
-	return Proof{}, false
+	return best, proven
 }
 
 func requestFence(f *ControllerFacts) (Action, bool) {
@@ -42,6 +52,9 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 	}
 	if f.braked() {
 		return wait(Why{Reason: BrakeHeld, Node: v.Primary.Node})
+	}
+	if v.needsWord() {
+		return wait(Why{Reason: WordNeeded, Node: v.Primary.Node})
 	}
 	if !v.Kind.Traits().Reserves || !v.Sharing.Persistent {
 		return wait(Why{Reason: NoProof, Node: v.Primary.Node})

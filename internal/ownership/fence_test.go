@@ -95,6 +95,34 @@ func TestTheControllerDecidesAboutASilentPrimary(t *testing.T) {
 	}
 }
 
+func TestADiskThatDoesNotFailOverByItselfWaitsForAnAdministrator(t *testing.T) {
+	manual := func(v *Volume) { v.Failover.Automatic = false }
+	asked := func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }
+	stopped := entry("a", func(r *Replica) { r.Unstaged = e2 })
+	shutOut := entry("b", func(r *Replica) { r.Fenced = e2 })
+	tests := map[string]struct {
+		record *Volume
+		edits  []func(*ControllerFacts)
+		want   verdict
+	}{
+		"when its writer is silent":                    {volume(owned(Active), shared, manual), nil, verdict{Wait, WordNeeded}},
+		"when its machine is off":                      {volume(owned(Active), shared, manual), []func(*ControllerFacts){proof(PowerOff)}, verdict{Wait, WordNeeded}},
+		"where the target forgets reservations":        {volume(owned(Active), shared, func(v *Volume) { v.Sharing.Persistent = false }, manual), nil, verdict{Wait, WordNeeded}},
+		"when the request is about an older epoch":     {volume(owned(Active), shared, manual, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e1} }), nil, verdict{Wait, WordNeeded}},
+		"and asks the standby that he names":           {volume(owned(Active), shared, manual, asked), nil, verdict{Wait, FenceRequested}},
+		"and asks another when that one is lost":       {volume(owned(Active), shared, manual, asked), []func(*ControllerFacts){lost("b")}, verdict{Record, FenceRequested}},
+		"and goes on once the disk refuses the writer": {volume(owned(Active), shared, manual, asked, shutOut), nil, verdict{Record, WriterFenced}},
+		"and takes a power record then":                {volume(owned(Active), shared, manual, asked), []func(*ControllerFacts){proof(PowerOff)}, verdict{Record, WriterFenced}},
+		"and takes the taint for his word":             {volume(owned(Active), shared, manual), []func(*ControllerFacts){proof(OutOfService)}, verdict{Record, WriterFenced}},
+		"unless the node itself has stopped":           {volume(owned(Active), shared, manual, stopped), nil, verdict{Record, WriterFenced}},
+		"unless it has stopped, and is off":            {volume(owned(Active), shared, manual, stopped), []func(*ControllerFacts){proof(PowerOff)}, verdict{Record, WriterFenced}},
+		"and is braked like others":                    {volume(owned(Active), shared, manual, asked, shutOut), []func(*ControllerFacts){lost("a", "c")}, verdict{Wait, BrakeHeld}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { expect(t, OverseeRules.Decide(overseeing(tt.record, tt.edits...)), tt.want) })
+	}
+}
+
 func TestAFenceGoesOnFromTheNewestValidCopyAndRecordsTheLoss(t *testing.T) {
 	v := volume(owned(Active), entry("a", func(r *Replica) { r.Point = at(e2, 6) }))
 	f := overseeing(v, proof(PowerOff), func(f *ControllerFacts) {

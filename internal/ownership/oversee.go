@@ -43,6 +43,9 @@ type Machine struct {
 	LostFor time.Duration
 	// Fits: it is in service, in the class, not cordoned, and has room.
 	Fits bool
+	// Leaving: it shall have no pods of the volume any more, because it is cordoned, or will go. What is
+	// attached to it works.
+	Leaving bool
 	// Slots is how many more disks can be attached to it, not counting slots for
 	// which a primary waits.
 	Slots int
@@ -91,6 +94,11 @@ func (f *ControllerFacts) node(name string) Machine {
 		}
 	}
 	return Machine{Name: name}
+}
+
+// leaving tells whether an attachment shall be on another node. A copy stays: it costs a whole copy to replace it.
+func (f *ControllerFacts) leaving(e *Replica) bool {
+	return f.Record.Kind.Traits().Attaches && f.node(e.Node).Leaving
 }
 
 func overseeRepair(f *ControllerFacts) (Action, bool) {

@@ -30,7 +30,16 @@ func there(*Machine)           {}
 func full(m *Machine)          { m.Slots = 0 }
 func inTheWay(m *Machine)      { m.GiveWay = true }
 func yields(v *Volume)         { v.Sharing.Yields = true }
+func leaves(m *Machine)        { m.Fits, m.Leaving = false, true }
 func alive(f *ControllerFacts) { f.Witnesses = nil }
+
+// succeeded is a volume with one attachment more than its factor, on node d.
+func succeeded(s State, edits ...func(*Volume)) *Volume {
+	return volume(append([]func(*Volume){owned(Active), shared, func(v *Volume) {
+		v.Sharing.MaxShares = 4
+		v.Replicas = append(v.Replicas, Replica{Node: "d", State: s})
+	}}, edits...)...)
+}
 
 func TestTheControllerKeepsAttachments(t *testing.T) {
 	used := volume(owned(Active), shared)
@@ -66,6 +75,19 @@ func TestTheControllerKeepsAttachments(t *testing.T) {
 		"a standby that failed is replaced elsewhere":                {overseeing(volume(owned(Active), shared, roomy, entry("b", bad)), alive, machine("d", there)), verdict{Record, TooFewReplicas}, "d"},
 		"a standby that failed makes room if there is another place": {overseeing(volume(owned(Active), shared, entry("b", bad)), alive, machine("d", there)), verdict{Record, AttachmentFailed}, ""},
 		"a standby that failed stays if there is no other place":     {overseeing(volume(owned(Active), shared, entry("b", bad)), alive), verdict{Nothing, Settled}, ""},
+		"a standby on a node that is leaving gets a successor":       {overseeing(volume(owned(Active), shared, roomy), alive, machine("b", leaves), machine("d", there)), verdict{Record, TooFewReplicas}, "d"},
+		"it stays while its successor is not ready":                  {overseeing(succeeded(Syncing), alive, machine("b", leaves), machine("d", there)), verdict{Nothing, Settled}, ""},
+		"it stays while its successor's node is lost":                {overseeing(succeeded(Ready), alive, machine("b", leaves), machine("d", there), lost("d")), verdict{Nothing, Settled}, ""},
+		"it goes when its successor is ready":                        {overseeing(succeeded(Ready), alive, machine("b", leaves), machine("d", there)), verdict{Record, TooManyReplicas}, "b"},
+		"it goes at once if it does not work either":                 {overseeing(succeeded(Syncing, state("b", Syncing)), alive, machine("b", leaves), machine("d", there)), verdict{Record, TooManyReplicas}, "b"},
+		"it stays while a pod there wants the volume":                {overseeing(succeeded(Ready), alive, machine("b", leaves), machine("d", there), wants("b")), verdict{Nothing, Settled}, ""},
+		"it stays while all shares are taken":                        {overseeing(used, alive, machine("b", leaves), machine("d", there)), verdict{Nothing, Settled}, ""},
+		"it stays if there is no other place":                        {overseeing(volume(owned(Active), shared, roomy), alive, machine("b", leaves)), verdict{Nothing, Settled}, ""},
+		"it makes room for a pod before others":                      {overseeing(volume(shared), wants("d"), machine("b", leaves), machine("d", there)), verdict{Record, WantedHere}, "b"},
+		"the owner's node is leaving, and one more is made":          {overseeing(volume(owned(Active), shared, roomy), alive, machine("a", leaves), machine("d", there)), verdict{Record, TooFewReplicas}, "d"},
+		"the owner stays where it is leaving":                        {overseeing(succeeded(Ready), alive, machine("a", leaves), machine("d", there)), verdict{Nothing, Settled}, ""},
+		"its node stays after all, and one goes again":               {overseeing(succeeded(Ready), alive, machine("d", there)), verdict{Record, TooManyReplicas}, "d"},
+		"a copy on a node that is leaving stays":                     {overseeing(volume(owned(Active)), alive, machine("b", leaves), machine("d", there)), verdict{Nothing, Settled}, ""},
 		"one that is wanted is no surplus":                           {overseeing(volume(owned(Active), shared, func(v *Volume) { v.Factor = 2 }), alive, wants("c")), verdict{Record, TooManyReplicas}, "b"},
 	}
 	for name, tt := range tests {

@@ -73,6 +73,7 @@ const (
 	NoCandidate              Reason = "NoCandidate"
 	Settling                 Reason = "Settling"
 	PromotionBlocked         Reason = "PromotionBlocked"
+	WordNeeded               Reason = "WordNeeded"
 	RecoveryPointLost        Reason = "RecoveryPointLost"
 	TooFewReplicas           Reason = "TooFewReplicas"
 	TooManyReplicas          Reason = "TooManyReplicas"
@@ -154,6 +155,7 @@ var messages = map[Reason]string{
 	NoCandidate:              "no reachable replica holds a valid snapshot",
 	Settling:                 "waiting a moment for a replica with snapshot %[2]v",
 	PromotionBlocked:         "going on from snapshot %[2]v would lose more than the policy allows; approve this snapshot or bring a better replica back",
+	WordNeeded:               "node %[1]s looks dead, and this volume does not fail over by itself; ask for it with kubectl berth failover, or taint the node out-of-service if its machine is off",
 	RecoveryPointLost:        "the nodes with the recovery point are lost; going on from %[2]v",
 	TooFewReplicas:           "%[4]d replicas are present, building one on node %[1]s",
 	TooManyReplicas:          "more replicas than wanted, removing the one on node %[1]s",

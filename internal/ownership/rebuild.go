@@ -2,7 +2,8 @@ package ownership
 
 import "berth.dev/berth/internal/lineage"
 
-// rebuild asks for one more replica when one has been missing for long. It
+// rebuild asks for one more replica when one has been missing for long, or is attached to a node that is
+// leaving: if that is the primary's, the volume has where to go before its pods are evicted. It
 // waits, because a node that comes back needs an increment and a new copy needs
 // everything; and it stops altogether while many nodes look lost.
 func rebuild(f *ControllerFacts) (Action, bool) {
@@ -12,7 +13,7 @@ func rebuild(f *ControllerFacts) (Action, bool) {
 	}
 	present := 0
 	for i := range v.Replicas {
-		if e := &v.Replicas[i]; e.State.counts() && !missing(f, e) && !failedForGood(e) {
+		if e := &v.Replicas[i]; e.State.counts() && !missing(f, e) && !failedForGood(e) && !f.leaving(e) {
 			present++
 		}
 	}
@@ -52,19 +53,14 @@ func missing(f *ControllerFacts, e *Replica) bool {
 // surplus begins the removal of one replica too many: the first phase. The least
 // useful goes first, and only if the others, asked now, are enough without it.
 func surplus(f *ControllerFacts) (Action, bool) {
-	v := f.Record
-	count, victim := 0, -1
+	v, victim := f.Record, -1
 	for i := range v.Replicas {
 		e := &v.Replicas[i]
-		if !e.State.counts() {
-			continue
-		}
-		count++
-		if !v.ownedBy(e.Node) && !f.wanted(e.Node) && (victim < 0 || lessUseful(f, e, &v.Replicas[victim])) {
+		if e.State.counts() && !v.ownedBy(e.Node) && !f.wanted(e.Node) && (victim < 0 || lessUseful(f, e, &v.Replicas[victim])) {
 			victim = i
 		}
 	}
-	if count <= v.Factor || victim < 0 || v.Deleting {
+	if victim < 0 || v.Deleting || !tooMany(f, &v.Replicas[victim]) {
 		return next()
 	}
 	e := v.Replicas[victim]
@@ -78,9 +74,31 @@ func surplus(f *ControllerFacts) (Action, bool) {
 	return record(v.with(func(n *Volume) { n.entry(e.Node).State = Removing }), Why{Reason: TooManyReplicas, Node: e.Node})
 }
 
-// lessUseful orders the victims: dead, not ready, most behind, then by name.
+// tooMany tells whether the volume has enough without the victim. Those on nodes that are leaving are no
+// others. One of them that works goes only when as many as shall be are ready on nodes that stay: it may still
+// have to shut a writer out.
+func tooMany(f *ControllerFacts, victim *Replica) bool {
+	v, others, ready := f.Record, 0, 0
+	for i := range v.Replicas {
+		if e := &v.Replicas[i]; e.Node != victim.Node && e.State.counts() && !f.leaving(e) {
+			others++
+			if e.State == Ready && !f.node(e.Node).Lost {
+				ready++
+			}
+		}
+	}
+	if f.leaving(victim) && victim.State == Ready {
+		others = ready
+	}
+	return others >= v.Factor
+}
+
+// lessUseful orders the victims: dead, on a node that is leaving, not ready, most behind, then by name.
 func lessUseful(f *ControllerFacts, a, b *Replica) bool {
 	if x, y := f.node(a.Node).Lost, f.node(b.Node).Lost; x != y {
+		return x
+	}
+	if x, y := f.leaving(a), f.leaving(b); x != y {
 		return x
 	}
 	if x, y := a.State == Ready, b.State == Ready; x != y {

@@ -45,14 +45,17 @@ type Node struct {
 	// Guard of the node. Holding is how the kernel names a device to it.
 	Guard   Guard
 	Holding func(content provision.Content) (guard.Holding, error)
-	// MountTable has the mounts, and Mounter takes them off.
+	// MountTable has the mounts, Mounter takes them off, and Cover covers the path of one that was a pod's.
 	MountTable staging.MountTable
 	Mounter    mount.Mounter
+	Cover      func(path string) error
 	// OutOfService says whether an administrator has declared this node dead.
 	OutOfService func(ctx context.Context) (bool, error)
 	Clock        clock.PassiveClock
-	// Warn is told what the guard says about an epoch that begins.
-	Warn func(volume, warning string)
+	// Warn is told what the guard says about an epoch that begins, and Uncovered of a path that could not be
+	// covered.
+	Warn      func(volume, warning string)
+	Uncovered func(err error)
 }
 
 var _ World = (*Node)(nil)
@@ -72,8 +75,17 @@ func (n *Node) Mounts(content provision.Content) ([]string, error) {
 	return paths, err
 }
 
-// Unmount implements World.
-func (n *Node) Unmount(ctx context.Context, path string) error { return n.Mounter.Unmount(ctx, path) }
+// Unmount implements World. No kubelet has asked for it, so the pod may still run. A path that cannot be covered
+// keeps no other node from the volume.
+func (n *Node) Unmount(ctx context.Context, path string) error {
+	if err := n.Mounter.Unmount(ctx, path); err != nil {
+		return err
+	}
+	if err := n.Cover(path); err != nil {
+		n.Uncovered(err)
+	}
+	return nil
+}
 
 // Read implements World.
 func (n *Node) Read(ctx context.Context, volume string) (*v1alpha1.Volume, error) {

@@ -3,6 +3,8 @@ package owner_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/guard/keep"
 	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/mount/memory"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -64,6 +67,27 @@ func TestANodeWhoseGuardOrTaintsCannotBeReadHasNoStanding(t *testing.T) {
 	s.refuse = broken
 	if _, err := n.Standing(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("without the guard: %v", err)
+	}
+}
+
+func TestAPathThatAnAgentEmptiesByItselfIsCovered(t *testing.T) {
+	m := memory.New(nil)
+	path, busy := filepath.Join(t.TempDir(), "pod"), errors.New("the kernel refuses")
+	var covered []string
+	var told error
+	n := &owner.Node{Mounter: m, Cover: func(path string) error { covered = append(covered, path); return nil }, Uncovered: func(err error) { told = err }}
+	must(t, n.Unmount(t.Context(), path))
+	if !slices.Equal(covered, []string{path}) || told != nil {
+		t.Errorf("covered %v: %v", covered, told)
+	}
+	is(t, n.Unmount(t.Context(), "nowhere"), provision.ErrInvalid)
+	if len(covered) > 1 {
+		t.Error("a path is covered from which nothing was taken")
+	}
+	n.Cover = func(string) error { return busy }
+	must(t, n.Unmount(t.Context(), path)) // the volume is off it
+	if !errors.Is(told, busy) {
+		t.Errorf("told %v", told)
 	}
 }
 

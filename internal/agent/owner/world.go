@@ -29,7 +29,8 @@ type World interface {
 	Erase(volume string) error
 	// 3. Mounts returns the paths at which a device is mounted or bound.
 	Mounts(content provision.Content) ([]string, error)
-	// 4. Unmount takes a mount off a path, without force.
+	// 4. Unmount takes a mount off a path, without force. A container that begins anew in a pod of that path
+	// finds nothing that it can write to.
 	Unmount(ctx context.Context, path string) error
 
 	// 5. Read reads a Volume from the API server, uncached.

@@ -3,6 +3,8 @@ package oversight
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -87,35 +89,66 @@ func deadPods(ctx context.Context, r *Reconciler, q *question) (pods []*corev1.P
 	return pods, nil
 }
 
-// show is E4: it makes the condition Waiting say what the volume waits for. One process writes it: two
-// that see the nodes differently would contradict each other for ever.
+// show is E4: it makes the conditions say what the volume waits for, and on which nodes its replicas do not
+// answer. One process writes them: two that see the nodes differently would contradict each other for ever. That
+// this process has just begun says nothing about nodes.
 func (r *Reconciler) show(ctx context.Context, q *question, a *ownership.Action) error {
-	if !r.Leads() || a.Reason == ownership.BrakeHeld && q.facts.Watching < ownership.WatchFirst {
-		return nil // that this process has just begun says nothing about the volume
-	}
-	c := metav1.Condition{
-		Type: v1alpha1.ConditionWaiting, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNothingWaits,
-		ObservedGeneration: q.volume.Generation, LastTransitionTime: metav1.NewTime(q.facts.Now),
-	}
-	if a.Verb == ownership.Wait {
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, string(a.Reason), a.Message()
-	}
-	old := meta.FindStatusCondition(q.volume.Status.Conditions, c.Type)
-	if old == nil && c.Status == metav1.ConditionFalse {
+	if !r.Leads() {
 		return nil
 	}
-	told := old != nil && old.Status == c.Status && old.Reason == c.Reason
-	if !meta.SetStatusCondition(&q.volume.Status.Conditions, c) {
+	begun := q.facts.Watching >= ownership.WatchFirst
+	news, waits, away := false, false, false
+	if begun || a.Reason != ownership.BrakeHeld {
+		news, waits = q.say(waiting(a))
+	}
+	if begun {
+		_, away = q.say(replicasAway(&q.facts))
+	}
+	if !waits && !away {
 		return nil
 	}
 	switch err := r.Client.Status().Update(ctx, q.volume); {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil // its event brings the next question
 	case err != nil:
-		return fmt.Errorf("writing the condition %s: %w", c.Type, err)
+		return fmt.Errorf("writing the conditions: %w", err)
+	case news:
+		return r.teller().tell(ctx, q, a)
 	}
-	if told || c.Status == metav1.ConditionFalse {
-		return nil
+	return nil
+}
+
+// say sets a condition of the volume that was read, not yet written. One that never was True is left out. news
+// says that it is True, and was not for this reason.
+func (q *question) say(c metav1.Condition) (news, changed bool) {
+	all := &q.volume.Status.Conditions
+	old, is := meta.FindStatusCondition(*all, c.Type), c.Status == metav1.ConditionTrue
+	if old == nil && !is {
+		return false, false
 	}
-	return r.teller().tell(ctx, q, a)
+	news = is && (old == nil || old.Status != c.Status || old.Reason != c.Reason)
+	c.ObservedGeneration, c.LastTransitionTime = q.volume.Generation, metav1.NewTime(q.facts.Now)
+	return news, meta.SetStatusCondition(all, c)
+}
+
+func waiting(a *ownership.Action) metav1.Condition {
+	if a.Verb != ownership.Wait {
+		return metav1.Condition{Type: v1alpha1.ConditionWaiting, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNothingWaits}
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionWaiting, Status: metav1.ConditionTrue, Reason: string(a.Reason), Message: a.Message()}
+}
+
+// replicasAway names the nodes with a replica that do not answer. The record keeps what they said last.
+func replicasAway(f *ownership.ControllerFacts) metav1.Condition {
+	var away []string
+	for i := range f.Nodes {
+		if e, has := f.Record.Replica(f.Nodes[i].Name); has && f.Nodes[i].Lost {
+			away = append(away, fmt.Sprintf("node %s does not answer; its replica was %v", e.Node, e.State))
+		}
+	}
+	if len(away) == 0 {
+		return metav1.Condition{Type: v1alpha1.ConditionReplicaAway, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodesAnswer}
+	}
+	slices.Sort(away)
+	return metav1.Condition{Type: v1alpha1.ConditionReplicaAway, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNodeAway, Message: strings.Join(away, "; ")}
 }

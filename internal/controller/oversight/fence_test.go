@@ -2,6 +2,7 @@ package oversight
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -234,6 +235,40 @@ func TestTheVolumeSaysWhatItsFailoverWaitsFor(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheVolumeNamesTheNodesThatDoNotAnswer(t *testing.T) {
+	inWorld(t, cluster(t, shared()), func(w *world) {
+		r, said := w.controller(), func() string {
+			c := meta.FindStatusCondition(w.volume().Status.Conditions, v1alpha1.ConditionReplicaAway)
+			if c == nil {
+				return ""
+			}
+			return string(c.Status) + " " + c.Reason + ": " + c.Message
+		}
+		w.passes(time.Minute)
+		w.oversees(r)
+		if got := said(); got != "" {
+			t.Errorf("while all nodes answer the volume says %q", got)
+		}
+		w.dead["n2"] = true
+		w.passes(time.Minute)
+		w.oversees(r)
+		if got := said(); got != "True NodeAway: node n2 does not answer; its replica was Ready" {
+			t.Errorf("without the standby's node the volume says %q", got)
+		}
+		begins := w.controller() // it has not watched for long
+		w.oversees(begins)
+		if got := said(); !strings.HasPrefix(got, "True") {
+			t.Errorf("a controller that has just begun says %q", got)
+		}
+		delete(w.dead, "n2")
+		w.passes(time.Minute)
+		w.oversees(r)
+		if got := said(); got != "False NodesAnswer: " {
+			t.Errorf("with all nodes back the volume says %q", got)
+		}
+	})
 }
 
 func TestAVolumeWithOneCopyCostsNoRequest(t *testing.T) {

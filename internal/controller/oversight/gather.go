@@ -27,6 +27,8 @@ const answering = 2 * time.Second
 
 // question is what one question has found.
 type question struct {
+	// name of the volume, and a node that is to have it as if a pod were bound there; empty if none is.
+	name, wish string
 	// volume is the object that was read, with its version.
 	volume *v1alpha1.Volume
 	facts  ownership.ControllerFacts
@@ -46,8 +48,9 @@ type question struct {
 
 // gather asks about a volume, in the order that the package's documentation gives. The error is one of
 // the record's types where there is no record. live asks the API server which pods want the volume.
-func (r *Reconciler) gather(ctx context.Context, name string, live bool) (*question, error) {
-	q := &question{away: map[string]bool{}, boots: map[string]string{}}
+func (r *Reconciler) gather(ctx context.Context, of question, live bool) (*question, error) {
+	name := of.name
+	q := &question{name: name, wish: of.wish, away: map[string]bool{}, boots: map[string]string{}}
 	if err := r.users(ctx, q, name); err != nil {
 		return nil, err
 	}
@@ -61,6 +64,10 @@ func (r *Reconciler) gather(ctx context.Context, name string, live bool) (*quest
 	if v.Kind.Traits().Attaches {
 		if q.facts.Wanted, err = r.wanted(ctx, q, live); err != nil {
 			return nil, err
+		}
+		if q.wish != "" && !slices.Contains(q.facts.Wanted, q.wish) {
+			q.facts.Wanted = append(q.facts.Wanted, q.wish)
+			slices.Sort(q.facts.Wanted)
 		}
 	}
 	q.facts.Peers = r.ask(ctx, name, v)
@@ -277,7 +284,7 @@ func machines(known Places, q *question, storage []v1alpha1.StorageNode, seen vi
 	}
 	for _, name := range names {
 		p := places[name]
-		m := ownership.Machine{Name: name, Fits: p.Fits, Slots: p.Slots, GiveWay: p.GiveWay}
+		m := ownership.Machine{Name: name, Fits: p.Fits, Slots: p.Slots, GiveWay: p.GiveWay, Leaving: p.Leaving}
 		m.LostFor, m.Lost = seen.lost[name]
 		nodes = append(nodes, m)
 	}

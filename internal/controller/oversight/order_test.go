@@ -44,7 +44,7 @@ func TestAQuestionIsAskedInTheOrderThatItsAnswersNeed(t *testing.T) {
 		w.peers.before = func() { note("replicas") }
 		w.dead["n1"] = true
 		w.passes(20 * time.Second)
-		if _, err := r.gather(w.t.Context(), id, false); err != nil {
+		if _, err := r.gather(w.t.Context(), question{name: id}, false); err != nil {
 			w.t.Fatal(err)
 		}
 		want := []string{
@@ -135,7 +135,7 @@ func TestNoProofIsOlderThanTheRecord(t *testing.T) {
 				w.peers.holds("n2", "n3")
 				w.server.Hold(&corev1.Node{}) // the cache still shows the reason
 				atRecord(r, false, func() { test.change(w) })
-				if _, _, err := r.step(w.t.Context(), id); err != nil {
+				if _, _, err := r.step(w.t.Context(), question{name: id}); err != nil {
 					w.t.Fatal(err)
 				}
 				if w.phase() != v1alpha1.PrimaryActive {

@@ -42,6 +42,7 @@ type Place struct {
 	Fits    bool
 	Slots   int
 	GiveWay bool
+	Leaving bool
 	// Rank orders the nodes: the first that fits gets the next replica. Equals are taken by name.
 	Rank int
 }
@@ -88,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	for range steps {
-		acted, again, err := r.step(ctx, request.Name)
+		acted, again, err := r.step(ctx, question{name: request.Name})
 		if err != nil {
 			return ctrl.Result{}, fmt.Errorf("overseeing volume %s: %w", request.Name, err)
 		}
@@ -108,19 +109,23 @@ func recorded(v *v1alpha1.Volume) bool {
 
 // step asks one question and carries its answer out. acted says that the volume must be asked about again
 // at once, because the record has changed, or because another process was faster.
-func (r *Reconciler) step(ctx context.Context, name string) (acted bool, again time.Duration, err error) {
-	q, a, err := r.decide(ctx, name)
+func (r *Reconciler) step(ctx context.Context, of question) (acted bool, again time.Duration, err error) {
+	q, a, err := r.decide(ctx, of)
 	var absent *record.AbsentError
 	var one *record.OneCopyError
 	switch {
 	case errors.As(err, &absent):
-		acted, err = begin(ctx, r, name)
+		acted, err = begin(ctx, r, of.name)
 		return acted, 0, err
 	case errors.As(err, &one):
 		return false, 0, nil // nothing is there to decide
 	case err != nil:
 		return false, 0, err
 	}
+	return r.carryOut(ctx, q, a)
+}
+
+func (r *Reconciler) carryOut(ctx context.Context, q *question, a ownership.Action) (acted bool, again time.Duration, err error) {
 	labelled, ended := r.steer(ctx, q, &a), r.endPods(ctx, q)
 	switch a.Verb {
 	case ownership.Record:
@@ -141,8 +146,8 @@ func (r *Reconciler) step(ctx context.Context, name string) (acted bool, again t
 
 // decide asks the rules. What the cache does not show proves no absence: before an attachment is taken
 // away, the API server is asked which pods want it, and the rules are asked again.
-func (r *Reconciler) decide(ctx context.Context, name string) (*question, ownership.Action, error) {
-	q, err := r.gather(ctx, name, false)
+func (r *Reconciler) decide(ctx context.Context, of question) (*question, ownership.Action, error) {
+	q, err := r.gather(ctx, of, false)
 	if err != nil {
 		return nil, ownership.Action{}, err
 	}
@@ -150,7 +155,7 @@ func (r *Reconciler) decide(ctx context.Context, name string) (*question, owners
 	if !takesAway(q.facts.Record, &a) {
 		return q, a, nil
 	}
-	if q, err = r.gather(ctx, name, true); err != nil {
+	if q, err = r.gather(ctx, of, true); err != nil {
 		return nil, ownership.Action{}, err
 	}
 	return q, r.Rules.Decide(&q.facts), nil
@@ -207,6 +212,9 @@ func next(q *question, a *ownership.Action) time.Duration {
 		if _, has := f.Record.Replica(n.Name); has && n.Lost && n.LostFor < ownership.RebuildDelay {
 			due = append(due, max(soon, ownership.RebuildDelay-n.LostFor))
 		}
+	}
+	if meta.IsStatusConditionTrue(q.volume.Status.Conditions, v1alpha1.ConditionReplicaAway) {
+		due = append(due, later) // another process wrote it, and this one may not have seen the node fall silent
 	}
 	if len(due) == 0 {
 		return 0

@@ -24,13 +24,14 @@ func best(b *Board, volumes, nodes []string) (common, placed int) {
 		v, has, may := b.volumes[volumes[i]], 0, 0
 		pods, reach := b.users(v.Name)
 		for j, node := range nodes {
-			if _, is := v.Entries[node]; is {
+			if _, is := v.Entries[node]; is && !b.nodes[node].Cordoned {
 				has |= 1 << j
+			} else if is { // it shall be on another node
 			} else if Refuses(b.nodes[node], reach, pods) == (Refusal{}) {
 				may |= 1 << j
 			}
 		}
-		room := min(v.Factor, v.MaxShares) - len(v.Entries)
+		room := min(v.Factor-bits.OnesCount(uint(has)), v.MaxShares-len(v.Entries))
 		for set := range 1 << len(nodes) {
 			if set&^may != 0 || bits.OnesCount(uint(set)) > max(0, room) {
 				continue
@@ -56,10 +57,24 @@ func best(b *Board, volumes, nodes []string) (common, placed int) {
 	return common, placed
 }
 
+// oneByOne places standbys in any order until none is lacking that can be had, and tells the steps.
+func oneByOne(d dice, b *Board, volumes, nodes []string) (steps []string) {
+	for left := slices.Clone(volumes); len(left) > 0; {
+		i := d.from(0, len(left)-1)
+		if node, ok := b.rebuilds(left[i], nodes); ok {
+			steps = append(steps, left[i]+" goes to "+node)
+			continue
+		}
+		left = slices.Delete(left, i, i+1)
+	}
+	return steps
+}
+
 // commonNow is how many nodes all volumes are on.
 func commonNow(b *Board, volumes, nodes []string) (n int) {
 	for _, node := range nodes {
-		if !slices.ContainsFunc(volumes, func(v string) bool { _, has := b.volumes[v].Entries[node]; return !has }) {
+		lacks := func(v string) bool { _, has := b.volumes[v].Entries[node]; return !has }
+		if !b.nodes[node].Cordoned && !slices.ContainsFunc(volumes, lacks) {
 			n++
 		}
 	}
@@ -69,7 +84,7 @@ func commonNow(b *Board, volumes, nodes []string) (n int) {
 // TestWhatBruteForceFindsIsFound: volumes that one pod uses are placed one by one, in any order, and end with
 // as many nodes in common, and as many standbys, as any way to place them all at once.
 func TestWhatBruteForceFindsIsFound(t *testing.T) {
-	chosen := 0
+	chosen, moves := 0, 0
 	for seed := range uint64(worlds) {
 		d := dice{rand.New(rand.NewPCG(seed, 1))}
 		b := New()
@@ -102,15 +117,10 @@ func TestWhatBruteForceFindsIsFound(t *testing.T) {
 		b.pod("p", "n0", volumes)
 		common, placed := best(b, volumes, nodes)
 
-		var steps []string
-		for left := slices.Clone(volumes); len(left) > 0; {
-			i := d.from(0, len(left)-1)
-			if node, ok := b.rebuilds(left[i], nodes); ok {
-				steps = append(steps, left[i]+" goes to "+node)
-				continue
-			}
-			left = slices.Delete(left, i, i+1)
+		if b.nodes["n0"].Cordoned && common > 0 {
+			moves++
 		}
+		steps := oneByOne(d, b, volumes, nodes)
 		if got := commonNow(b, volumes, nodes); got != common || len(steps) != placed {
 			t.Fatalf("world %d: %d standbys on %d common nodes, and brute force has %d on %d: %v", seed, len(steps), got, placed, common, steps)
 		}
@@ -125,6 +135,9 @@ func TestWhatBruteForceFindsIsFound(t *testing.T) {
 	}
 	if chosen < worlds/50 {
 		t.Errorf("only in %d worlds there was a choice", chosen)
+	}
+	if moves < worlds/50 {
+		t.Errorf("only in %d worlds the pod's own node was leaving, and all of its volumes could follow", moves)
 	}
 }
 

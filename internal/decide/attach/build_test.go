@@ -63,7 +63,8 @@ func names(prefix string, n int) (list []string) {
 // rebuilds does what the rules do for a volume that lacks a standby, and says where it goes; false if nowhere.
 func (b *Board) rebuilds(volume string, nodes []string) (string, bool) {
 	v := b.volumes[volume]
-	if v.counting() >= v.Factor || !v.shared() {
+	pods, _ := b.users(volume)
+	if b.staying(v, pods) >= v.Factor || !v.shared() {
 		return "", false
 	}
 	places, best := b.Places(volume, nodes), ""

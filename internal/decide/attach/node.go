@@ -2,6 +2,8 @@ package attach
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -114,12 +116,30 @@ func (n *Node) repels(pods []*Pod) *corev1.Taint {
 			return &n.Taints[i]
 		}
 	}
+	return untolerated(n.Taints, pods)
+}
+
+func untolerated(taints []corev1.Taint, pods []*Pod) *corev1.Taint {
 	for _, p := range pods {
-		if t, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Logger{}, n.Taints, lasting(p.Tolerations), keepsAway, true); found {
+		if t, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Logger{}, taints, lasting(p.Tolerations), keepsAway, true); found {
 			return &t
 		}
 	}
 	return nil
+}
+
+// passing are the beginnings of the taints by which Kubernetes says how a node is. It takes them off again by
+// itself: a node that is away is another matter, and one that is cordoned says so itself.
+var passing = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"}
+
+// Leaving says whether what is attached to a node for these pods shall be attached to another one: the node is
+// cordoned, or has a taint that one of the pods does not tolerate. While no pod uses the volume, taints say
+// nothing: the pods that come next may tolerate them.
+func Leaving(n *Node, pods []*Pod) bool {
+	lasting := slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool {
+		return slices.ContainsFunc(passing, func(prefix string) bool { return strings.HasPrefix(t.Key, prefix) })
+	})
+	return n.Exists && (n.Cordoned || untolerated(lasting, pods) != nil)
 }
 
 func keepsAway(t *corev1.Taint) bool {

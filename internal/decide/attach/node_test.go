@@ -262,3 +262,30 @@ func TestTheQueuesFollowWhatChanges(t *testing.T) {
 		t.Errorf("at most %d wait", longest)
 	}
 }
+
+func TestANodeIsLeavingIfItsPodsCannotComeBackToIt(t *testing.T) {
+	pool := corev1.Taint{Key: "pool", Value: "db", Effect: corev1.TaintEffectNoSchedule}
+	tolerates := &Pod{Tolerations: []corev1.Toleration{{Key: "pool", Operator: corev1.TolerationOpExists}}}
+	for name, test := range map[string]struct {
+		node Node
+		pods []*Pod
+		want bool
+	}{
+		"it is in service":                       {Node{Exists: true}, []*Pod{{}}, false},
+		"it is cordoned":                         {Node{Exists: true, Cordoned: true}, nil, true},
+		"it has a taint":                         {Node{Exists: true, Taints: []corev1.Taint{pool}}, []*Pod{tolerates, {}}, true},
+		"all pods tolerate it":                   {Node{Exists: true, Taints: []corev1.Taint{pool}}, []*Pod{tolerates}, false},
+		"no pod says what it tolerates":          {Node{Exists: true, Taints: []corev1.Taint{pool}}, nil, false},
+		"the autoscaler is about to delete it":   {Node{Exists: true, Taints: []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}}}, []*Pod{tolerates}, true},
+		"the taint only expresses a wish":        {Node{Exists: true, Taints: []corev1.Taint{{Key: "pool", Effect: corev1.TaintEffectPreferNoSchedule}}}, []*Pod{{}}, false},
+		"it is away for a while":                 {Node{Exists: true, Taints: []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}}}, []*Pod{{}}, false},
+		"its cloud has switched it off":          {Node{Exists: true, Taints: []corev1.Taint{{Key: "node.cloudprovider.kubernetes.io/shutdown", Effect: corev1.TaintEffectNoSchedule}}}, []*Pod{{}}, false},
+		"its Node is gone, which says no intent": {Node{Cordoned: true}, []*Pod{{}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Leaving(&test.node, test.pods); got != test.want {
+				t.Errorf("leaving: %v", got)
+			}
+		})
+	}
+}

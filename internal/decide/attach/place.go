@@ -18,6 +18,8 @@ type Place struct {
 	Slots int
 	// GiveWay: the volume's attachment there makes way for a pod's volume that waits.
 	GiveWay bool
+	// Leaving: the volume's attachment there shall be on another node.
+	Leaving bool
 	// Rank orders the nodes: the first that fits gets the next standby.
 	Rank int
 }
@@ -33,7 +35,7 @@ func (b *Board) Places(volume string, nodes []string) map[string]Place {
 	}
 	pods, reach := b.users(volume)
 	for _, name := range nodes {
-		p := Place{Refusal: b.refuses(name, reach, pods)}
+		p := Place{Refusal: b.refuses(name, reach, pods), Leaving: b.leaving(name, pods)}
 		p.Slots, p.GiveWay = b.slots(volume, name)
 		places[name] = p
 	}
@@ -51,6 +53,21 @@ func (b *Board) refuses(node string, reach *nodeaffinity.NodeSelector, pods []*P
 		n = &Node{Name: node}
 	}
 	return Refuses(n, reach, pods)
+}
+
+func (b *Board) leaving(node string, pods []*Pod) bool {
+	n := b.nodes[node]
+	return n != nil && Leaving(n, pods)
+}
+
+// staying is how many attachments of a volume are neither on their way out nor on a node that is leaving.
+func (b *Board) staying(v *Volume, pods []*Pod) (n int) {
+	for node, state := range v.Entries {
+		if !going(state) && !b.leaving(node, pods) {
+			n++
+		}
+	}
+	return n
 }
 
 // waiting are the volumes for which a pod waits on the node, in the order in which they get slots.
@@ -138,7 +155,7 @@ func (b *Board) order(volume string, pods []*Pod, places map[string]Place) (name
 	together := b.together(volume, pods)
 	zones := map[string]int{}
 	for node, state := range b.volumes[volume].Entries {
-		if zone := b.zone(node); zone != "" && !going(state) {
+		if zone := b.zone(node); zone != "" && !going(state) && !b.leaving(node, pods) {
 			zones[zone]++
 		}
 	}
@@ -209,20 +226,24 @@ func (b *Board) table(volumes, nodes []string) *table {
 	for i, name := range volumes {
 		v, m := b.volumes[name], &t.members[i]
 		pods, reach := b.users(name)
-		coming := 0 // attachments that pods wait for
 		m.has, m.may = make([]bool, len(nodes)), make([]bool, len(nodes))
-		for _, node := range wanted(pods) {
-			if _, has := v.Entries[node]; !has {
-				coming++
+		lacking, shares := v.Factor-b.staying(v, pods), v.MaxShares-len(v.Entries)
+		for _, node := range wanted(pods) { // attachments that pods wait for
+			if _, has := v.Entries[node]; has {
+				continue
+			}
+			shares--
+			if !b.leaving(node, pods) {
+				lacking--
 				m.at(nodes, node)
 			}
 		}
 		for node, state := range v.Entries {
-			if !going(state) {
+			if !going(state) && !b.leaving(node, pods) {
 				m.at(nodes, node)
 			}
 		}
-		m.deficit = max(0, min(v.Factor-v.counting(), v.MaxShares-len(v.Entries))-coming)
+		m.deficit = max(0, min(lacking, shares))
 		for j, node := range nodes {
 			_, entry := v.Entries[node]
 			m.may[j] = !m.has[j] && !entry && b.refuses(node, reach, pods) == Refusal{}

@@ -267,7 +267,7 @@ func (m *machine) agents() {
 		Node: m.name, Boot: m.bootID(), Locks: a.locks, Medium: owner.Attachments(disks{p}, owner.Locate), Rules: ownership.NodeRules(),
 		World: m.w.mistake.agent(&node{p: p, Node: &owner.Node{
 			Journal: a.kept, Peers: peers{p}, Live: driver.Disk().Live(api), Status: api,
-			Guard: door{p}, Holding: m.holding, MountTable: m.table, Mounter: mounter{p: p},
+			Guard: door{p}, Holding: m.holding, MountTable: m.table, Mounter: mounter{p: p}, Cover: func(string) error { return nil },
 			OutOfService: func(context.Context) (bool, error) { return m.tainted.Load(), nil },
 			Clock:        clock.RealClock{}, Warn: func(string, string) {},
 		}}),

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/guard"
+	"berth.dev/berth/internal/mount/linux"
 )
 
 // killed is how long one Stop waits for the processes of one control group to end.
@@ -26,17 +28,20 @@ type Config struct {
 	Pods string
 	// Agent returns the control group of the agent's container, empty if it is not known.
 	Agent func() string
+	// Log is told of a pod's path that could not be covered.
+	Log logr.Logger
 }
 
 // Kernel is the machine's kernel as it holds volumes.
 type Kernel struct {
 	proc, cgroups, pods, own string
 	agent                    func() string
+	log                      logr.Logger
 }
 
 // New finds the control groups. It fails where it could not stop a pod.
 func New(c Config) (*Kernel, error) {
-	k := &Kernel{proc: "/proc", pods: c.Pods, agent: c.Agent}
+	k := &Kernel{proc: "/proc", pods: c.Pods, agent: c.Agent, log: c.Log}
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup2"))
 	if err != nil {
 		return nil, fmt.Errorf("reading mount table: %w", err)
@@ -178,7 +183,7 @@ func (k *Kernel) unmount(h guard.Holding) (err error) {
 			if e := unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW); e != nil {
 				err = errors.Join(err, fmt.Errorf("unmounting %s: %w", m.Mountpoint, e))
 			} else if stacked[m.Mountpoint] == 1 {
-				cover(m.Mountpoint)
+				k.cover(m.Mountpoint)
 			}
 		}
 		covered[m.Mountpoint] = true
@@ -186,13 +191,11 @@ func (k *Kernel) unmount(h guard.Holding) (err error) {
 	return err
 }
 
-// cover mounts an empty filesystem that takes no writes where a pod had the volume. A container that begins anew
-// in that pod would else find a directory of the machine's own disk there: a database would make itself anew in
-// it. The kubelet's call for the pod's end takes every mount off that path. Without the cover the volume is
-// stopped all the same, so a failure keeps no proof back.
-func cover(path string) {
-	if strings.Contains(path, "/volumes/kubernetes.io~csi/") {
-		_ = unix.Mount("berth-stopped", path, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k,mode=0555")
+// cover covers a pod's path. Without the cover the volume is stopped all the same, so a failure is no failure of
+// the stop.
+func (k *Kernel) cover(path string) {
+	if err := linux.Cover(path); err != nil {
+		k.log.Error(err, "a volume was stopped, and a path of it was not covered: end the pod before its containers begin anew", "path", path)
 	}
 }
 
