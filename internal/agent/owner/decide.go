@@ -22,7 +22,7 @@ type asking struct {
 	wanted, unstaging bool
 	// idle: it does not count that a kubelet asked a while ago.
 	idle bool
-	// use mounts the volume, or looks at its device. Without it a mount waits for the kubelet.
+	// use mounts the volume, or looks at its device. A call that wants the volume has it.
 	use func(context.Context) error
 	// off takes the volume off the path of the call. Without it the Owner unmounts every path.
 	off *staging.Off
@@ -61,7 +61,7 @@ func (o *Owner) reach(ctx context.Context, id string, a *asking) error {
 
 // answer is where a chain of decisions has come to.
 type answer struct {
-	// action is the rules' answer to the kubelet, or what they did last if none asks.
+	// action is the rules' answer to the kubelet: nothing if none asks.
 	action ownership.Action
 	// do is the action that was left: nothing to do, or nothing that can be done now.
 	do      ownership.Action
@@ -101,15 +101,12 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 		rules.Stage = nil // only a call of the kubelet takes a volume over
 	}
 	said, do := rules.Next(&l.facts)
-	if !a.wanted && !a.unstaging {
-		said = do
-	}
 	out = answer{action: said, do: do, trouble: l.trouble}
 	switch {
 	case a.use != nil && (do.Verb == ownership.Mount || said.Verb == ownership.Done): // done: a kubelet asks again
 		out.mounted = true
 		return out, false, (actor{o}).use(ctx, l, a)
-	case said.Verb == ownership.Done, do.Verb <= ownership.GiveUp, do.Verb == ownership.Mount:
+	case said.Verb == ownership.Done, do.Verb <= ownership.GiveUp:
 		return out, false, (actor{o}).forget(l)
 	}
 	more, err = (actor{o}).carryOut(ctx, l, do, a)

@@ -8,11 +8,17 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/owner"
 	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/guard/keep"
 	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/mount/memory"
 	"berth.dev/berth/internal/provision"
 )
@@ -23,10 +29,14 @@ type sentry struct {
 	opened guard.Epoch
 	closed guard.Epoch
 	refuse error
+	quiet  bool // it has a watchdog
 }
 
 func (s *sentry) Open(_ context.Context, e guard.Epoch) (string, error) {
 	s.opened = e
+	if s.quiet {
+		return "", s.refuse
+	}
 	return "no watchdog", s.refuse
 }
 func (s *sentry) Close(_ context.Context, e guard.Epoch) error { s.closed = e; return s.refuse }
@@ -100,7 +110,60 @@ func TestADeviceThatTheKernelDoesNotHaveIsMountedNowhere(t *testing.T) {
 	if paths, err := n.Mounts(theDiskContent); err != nil || len(paths) > 0 {
 		t.Errorf("%v, %v", paths, err)
 	}
-	if _, err := n.Mounts(provision.Content{Source: "/dev/x"}); err == nil {
-		t.Error("a device of unknown identity is mounted nowhere")
+	for _, unknown := range []provision.Content{{Source: "/dev/x"}, {Source: "/dev/zd0", Identity: "zvol:pool/v"}} {
+		if _, err := n.Mounts(unknown); err == nil {
+			t.Errorf("the device %+v, which cannot be told from others, is mounted nowhere", unknown)
+		}
 	}
+	broken := errors.New("the mount table cannot be read")
+	n.MountTable = func(provision.Volume) ([]string, error) { return nil, broken }
+	_, err := n.Mounts(theDiskContent)
+	is(t, err, broken)
+}
+
+func TestWhatTheGuardRefusesIsAnError(t *testing.T) {
+	refused := errors.New("the guard is fenced")
+	n := &owner.Node{
+		Guard:   &sentry{refuse: refused, quiet: true},
+		Holding: func(provision.Content) (guard.Holding, error) { return guard.Holding{}, nil },
+		Warn:    func(_, warning string) { t.Errorf("warned of %q", warning) },
+	}
+	is(t, n.OpenEpoch(t.Context(), theVolume, lineage.Epoch{Number: 2}, theDiskContent, true), refused)
+	is(t, n.CloseEpoch(t.Context(), theVolume, lineage.Epoch{Number: 2}), refused)
+	is(t, n.AllClosed(t.Context()), refused)
+}
+
+func TestANodeReadsAndWritesTheRecordAtTheAPIServer(t *testing.T) {
+	scheme := runtime.NewScheme()
+	must(t, v1alpha1.AddToScheme(scheme))
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: theVolume}}).
+		WithStatusSubresource(&v1alpha1.Volume{}).Build()
+	n := &owner.Node{Live: c, Status: c}
+	v, err := n.Read(t.Context(), theVolume)
+	must(t, err)
+	old := v.DeepCopy()
+	v.Status.Ownership = &v1alpha1.Ownership{Clean: true}
+	must(t, n.Replace(t.Context(), v))
+	if now, err := n.Read(t.Context(), theVolume); err != nil || now.Status.Ownership == nil {
+		t.Errorf("the record is %+v, %v", now.Status.Ownership, err)
+	}
+	if err := n.Replace(t.Context(), old); !apierrors.IsConflict(err) {
+		t.Errorf("a record is written over a newer one: %v", err)
+	}
+	if _, err := n.Read(t.Context(), "pvc-00000000-0000-0000-0000-000000000009"); !apierrors.IsNotFound(err) {
+		t.Errorf("a Volume is read that is not there: %v", err)
+	}
+}
+
+// fixed is a mount that does not come off.
+type fixed struct {
+	mount.Mounter
+	err error
+}
+
+func (f fixed) Unmount(context.Context, string) error { return f.err }
+
+func TestAMountThatDoesNotComeOffIsAnError(t *testing.T) {
+	busy := errors.New("a process has it")
+	is(t, (&owner.Node{Mounter: fixed{err: busy}}).Unmount(t.Context(), "/a"), busy)
 }

@@ -13,6 +13,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/agent/journal/journaltest"
+	"berth.dev/berth/internal/agent/owner"
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision/shared"
@@ -52,7 +53,9 @@ type cluster struct {
 	// unanswered is how often a machine has waited in vain for the answer of another.
 	unanswered int
 	stuck      error // of unmounts that no kubelet asked for
-	plot       plot
+	// around is what a test puts between an agent and its world.
+	around func(owner.World) owner.World
+	plot   plot
 	// effects are the names of those that have happened.
 	effects []string
 	// plan is what the controller has decided and not written yet.
@@ -63,7 +66,7 @@ type cluster struct {
 
 func newCluster(ctx context.Context, seed uint64, nodes int, mistake mistakes) *cluster {
 	s := newSchedule(seed)
-	c := &cluster{ctx: ctx, s: s, mistake: mistake, faulty: true, oracle: newOracle()}
+	c := &cluster{ctx: ctx, s: s, mistake: mistake, faulty: true, oracle: newOracle(), around: func(w owner.World) owner.World { return w }}
 	c.target = simdisk.New(simdisk.Config{Identity: theDisk.Identity, Shares: nodes, Persistent: true})
 	first := v1alpha1.Epoch{Number: 1, ID: "first"}
 	c.put(&v1alpha1.Volume{

@@ -60,7 +60,7 @@ func (m *machine) starts() {
 	p := m.agent
 	w := &world{Disks: m.kernel, m: m, p: p, j: journal.Journal{Files: m.disk}}
 	m.owner = owner.New(owner.Config{
-		Node: m.name, Boot: m.bootID(), World: w,
+		Node: m.name, Boot: m.bootID(), World: m.c.around(w),
 		Medium: owner.Attachments(w, func(*v1alpha1.Volume) (shared.Disk, error) { return theDisk, nil }),
 		Locks:  &locks{s: m.c.s, held: map[string]bool{}, none: m.c.mistake.NoLocks},
 		Rules:  ownership.NodeRules(), Log: m.log(),

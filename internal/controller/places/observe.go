@@ -99,7 +99,7 @@ func (p *Places) observeLease(o *coordinationv1.Lease) {
 	if !is || o.Spec.RenewTime == nil {
 		return
 	}
-	if seen, known := p.guards[node]; !known || !seen.said.Equal(o.Spec.RenewTime.Time) { // else it is an edit, or a resync
+	if !p.guards[node].said.Equal(o.Spec.RenewTime.Time) { // else it is an edit, or a resync
 		p.guards[node] = renewal{o.Spec.RenewTime.Time, p.clock.Now()}
 	}
 }

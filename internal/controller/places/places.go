@@ -59,8 +59,8 @@ func (p *Places) Places(v *v1alpha1.Volume, nodes []string) map[string]oversight
 	p.observeVolume(v)
 	now := p.clock.Now()
 	for _, name := range nodes {
-		seen, known := p.guards[name]
-		p.board.SetNode(name, func(n *attach.Node) { n.Guarded = known && now.Sub(seen.at) < fresh })
+		seen := p.guards[name].at // the zero time is long ago
+		p.board.SetNode(name, func(n *attach.Node) { n.Guarded = now.Sub(seen) < fresh })
 	}
 	answers := make(map[string]oversight.Place, len(nodes))
 	for name, place := range p.board.Places(v.Name, nodes) {

@@ -88,9 +88,32 @@ func TestWhatObjectsSayOfANode(t *testing.T) {
 		"only another driver is registered":      {func(w *world) { w.csiNode.Spec.Drivers = w.csiNode.Spec.Drivers[:1] }, false, 64},
 		"the CSINode names no limit":             {func(w *world) { w.csiNode.Spec.Drivers[1].Allocatable = nil }, true, 64},
 		"there is no guard":                      {func(w *world) { w.lease.Name = v1alpha1.AgentLeasePrefix + "n2" }, false, 3},
-		"the disk reaches the node's rack":       {func(w *world) { w.pv.Spec.NodeAffinity = rack("r") }, true, 3},
-		"the disk reaches another rack":          {func(w *world) { w.pv.Spec.NodeAffinity = rack("s") }, false, 3},
-		"the pod asks for another rack":          {func(w *world) { w.pod.Spec.NodeSelector = map[string]string{"rack": "s"} }, false, 3},
+		"only the kubelet has a lease":           {func(w *world) { w.lease.Name = "n2" }, false, 3},
+		"the guard has not renewed its lease":    {func(w *world) { w.lease.Spec.RenewTime = nil }, false, 3},
+		"another condition comes first": {func(w *world) {
+			w.node.Status.Conditions = append([]corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}}, w.node.Status.Conditions...)
+		}, true, 3},
+		"the Node says that it is not ready":   {func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionUnknown }, false, 3},
+		"the CSINode names an empty limit":     {func(w *world) { w.csiNode.Spec.Drivers[1].Allocatable.Count = nil }, true, 64},
+		"the disk reaches any node":            {func(w *world) { w.pv.Spec.NodeAffinity = nil }, true, 3},
+		"the disk's affinity requires nothing": {func(w *world) { w.pv.Spec.NodeAffinity.Required = nil }, true, 3},
+		"the disk's affinity has an empty term, which selects no node": {func(w *world) {
+			w.pv.Spec.NodeAffinity.Required.NodeSelectorTerms = []corev1.NodeSelectorTerm{{}}
+		}, false, 3},
+		"the disk's affinity names a node's field": {func(w *world) {
+			w.pv.Spec.NodeAffinity.Required.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"}}}}}
+		}, false, 3},
+		"the disk's affinity cannot be read": {func(w *world) {
+			w.pv.Spec.NodeAffinity = rack("r")
+			w.pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[1].Operator = "Near"
+		}, false, 3},
+		"a pod that has failed asks for nothing": {func(w *world) {
+			w.pod.Spec.NodeSelector, w.pod.Status.Phase = map[string]string{"rack": "s"}, corev1.PodFailed
+		}, true, 3},
+		"the disk reaches the node's rack": {func(w *world) { w.pv.Spec.NodeAffinity = rack("r") }, true, 3},
+		"the disk reaches another rack":    {func(w *world) { w.pv.Spec.NodeAffinity = rack("s") }, false, 3},
+		"the pod asks for another rack":    {func(w *world) { w.pod.Spec.NodeSelector = map[string]string{"rack": "s"} }, false, 3},
 		"a pod that has ended asks for nothing": {func(w *world) {
 			w.pod.Spec.NodeSelector, w.pod.Status.Phase = map[string]string{"rack": "s"}, corev1.PodSucceeded
 		}, true, 3},
@@ -166,12 +189,7 @@ func TestAnObjectThatIsGoneCountsNoMore(t *testing.T) {
 func TestTheRecordThatWasReadCountsBeforeTheCacheHasIt(t *testing.T) {
 	w := newWorld()
 	w.sees()
-	other := w.volume.DeepCopy()
-	other.Name = "pvc-00000000-0000-0000-0000-000000000002"
-	e := v1alpha1.Epoch{Number: 1, ID: "one"}
-	other.Spec.Capacity = w.volume.Spec.Capacity
-	other.Status.Ownership = &v1alpha1.Ownership{Epoch: e, Lineage: []v1alpha1.Branch{{Epoch: e}}, Primary: v1alpha1.Primary{Phase: v1alpha1.PrimaryReleased},
-		Replicas: []v1alpha1.OwnedReplica{{Node: "n2", State: v1alpha1.OwnedReserved}}}
+	other := w.second()
 	if p := w.Places.Places(other, []string{"n2"})["n2"]; p.Slots != 2 {
 		t.Fatalf("got %+v", p)
 	}

@@ -81,8 +81,8 @@ type Board struct {
 	pods    map[types.UID]*Pod
 	claims  map[string]Claim
 	bounds  map[string]Bound
-	// The rest follows: which volumes have an entry on a node, which pods are on it, which pods use a claim, and
-	// which PersistentVolumes stand for a volume.
+	// The rest follows: which volumes have an entry on a node, which pods are on it (those without a node are on
+	// the empty name), which pods use a claim, and which PersistentVolumes stand for a volume.
 	attached map[string]map[string]bool
 	onNode   map[string]map[types.UID]bool
 	using    map[string]map[types.UID]bool
@@ -114,7 +114,6 @@ func (b *Board) SetNode(name string, change func(*Node)) {
 func (b *Board) SetVolume(v Volume) {
 	b.DropVolume(v.Name)
 	b.volumes[v.Name] = &v
-	b.requeueVolume(v.Name)
 	for node := range v.Entries {
 		add(b.attached, node, v.Name)
 	}
@@ -152,9 +151,7 @@ func (b *Board) SetPod(uid types.UID, p Pod) {
 		return
 	}
 	b.pods[uid] = &p
-	if p.Node != "" {
-		add(b.onNode, p.Node, uid)
-	}
+	add(b.onNode, p.Node, uid)
 	for _, claim := range p.Claims {
 		add(b.using, claim, uid)
 	}
@@ -195,10 +192,9 @@ func (b *Board) SetBound(name string, pv Bound) {
 
 // DropBound forgets a PersistentVolume.
 func (b *Board) DropBound(name string) {
-	if old, known := b.bounds[name]; known {
-		drop(b.standing, old.Handle, name)
-		b.requeue(old.Claim)
-	}
+	old := b.bounds[name]
+	drop(b.standing, old.Handle, name)
+	b.requeue(old.Claim)
 	delete(b.bounds, name)
 }
 
@@ -220,10 +216,10 @@ func drop[K comparable](index map[string]map[K]bool, at string, k K) {
 // has only the name of the claim that had the volume.
 func (b *Board) volumesOf(p *Pod) (names []string) {
 	for _, name := range p.Claims {
-		claim, known := b.claims[name]
-		pv, bound := b.bounds[claim.Volume]
-		if known && bound && pv.Claim == name && pv.ClaimUID == claim.UID && b.volumes[pv.Handle] != nil && !b.volumes[pv.Handle].Deleting {
-			names = append(names, pv.Handle)
+		claim := b.claims[name]
+		pv := b.bounds[claim.Volume] // without a claim or a bound PersistentVolume it has no handle
+		if v := b.volumes[pv.Handle]; v != nil && pv.ClaimUID == claim.UID && !v.Deleting {
+			names = append(names, v.Name)
 		}
 	}
 	return names
@@ -233,7 +229,7 @@ func (b *Board) volumesOf(p *Pod) (names []string) {
 func (b *Board) users(volume string) (pods []*Pod, reach *nodeaffinity.NodeSelector) {
 	for _, name := range slices.Sorted(maps.Keys(b.standing[volume])) {
 		pv := b.bounds[name]
-		if claim, known := b.claims[pv.Claim]; !known || claim.Volume != name || claim.UID != pv.ClaimUID {
+		if claim := b.claims[pv.Claim]; claim.Volume != name || claim.UID != pv.ClaimUID {
 			continue
 		}
 		reach = cmp.Or(reach, pv.Reach)

@@ -161,7 +161,7 @@ func lasting(all []corev1.Toleration) (kept []corev1.Toleration) {
 func (a *asked) deselected() bool {
 	o := a.object()
 	for _, p := range a.pods {
-		if ok, err := p.Required.Match(o); err != nil || !ok {
+		if ok, _ := p.Required.Match(o); !ok {
 			return true
 		}
 	}

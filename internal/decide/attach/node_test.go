@@ -211,6 +211,11 @@ func TestWhichAttachmentMakesWay(t *testing.T) {
 			if way() {
 				t.Error("it makes way for nothing")
 			}
+			b.disk("taken", []string{"other", "another"})
+			b.pod("o", "n", []string{"taken"})
+			if way() {
+				t.Error("it makes way for a volume all shares of which are taken")
+			}
 			b.pod("p", "n", []string{"w"})
 			if got := way(); got != test.want {
 				t.Errorf("it makes way: %v", got)
@@ -233,7 +238,7 @@ func TestTheQueuesFollowWhatChanges(t *testing.T) {
 		some := func(of []string) string { return of[d.IntN(len(of))] }
 		for step := range 200 {
 			v := some(volumes)
-			switch d.IntN(8) {
+			switch d.IntN(10) {
 			case 0, 1:
 				b.disk(v, nodes[:d.from(0, 2)])
 			case 2:
@@ -245,9 +250,11 @@ func TestTheQueuesFollowWhatChanges(t *testing.T) {
 			case 6:
 				b.SetClaim("shop/"+v, Claim{UID: types.UID(some(volumes)), Volume: "pv-" + v})
 			case 7:
-				if b.DropBound("pv-" + v); d.one(2) {
-					b.DropClaim("shop/" + v)
-				}
+				b.DropBound("pv-" + v)
+			case 8:
+				b.DropClaim("shop/" + v)
+			case 9:
+				b.SetBound("pv-"+v, Bound{Handle: v, Claim: "shop/" + v, ClaimUID: types.UID(v)})
 			}
 			for _, node := range nodes {
 				kept, anew := b.waiting(node), b.queue(node)

@@ -124,9 +124,9 @@ func (b *Board) slots(volume, node string) (slots int, yields bool) {
 	if ready < 0 {
 		ready = len(waiting)
 	}
-	if ready > free && b.attached[node][volume] {
-		victim, found := ownership.Yielding(b.uses(node))
-		yields = found && victim == volume
+	if ready > free {
+		victim, _ := ownership.Yielding(b.uses(node))
+		yields = victim == volume
 	}
 	return free - before, yields
 }
@@ -228,7 +228,7 @@ func (b *Board) table(volumes, nodes []string) *table {
 		pods, reach := b.users(name)
 		m.has, m.may = make([]bool, len(nodes)), make([]bool, len(nodes))
 		lacking, shares := v.Factor-b.staying(v, pods), v.MaxShares-len(v.Entries)
-		for _, node := range wanted(pods) { // attachments that pods wait for
+		for node := range wanted(pods) { // attachments that pods wait for
 			if _, has := v.Entries[node]; has {
 				continue
 			}
@@ -259,13 +259,13 @@ func (m *member) at(nodes []string, node string) {
 	}
 }
 
-// wanted are the nodes that pods are bound to, in order.
-func wanted(pods []*Pod) (nodes []string) {
+// wanted are the nodes that pods are bound to.
+func wanted(pods []*Pod) map[string]bool {
+	nodes := map[string]bool{}
 	for _, p := range pods {
 		if p.Node != "" {
-			nodes = append(nodes, p.Node)
+			nodes[p.Node] = true
 		}
 	}
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
+	return nodes
 }

@@ -51,13 +51,10 @@ func (t *table) with(member, node int) *table {
 // are alike, so the search is over how many of each kind are used.
 func (t *table) common() int {
 	kinds, counts := [][]int{}, []int{}
-	have := 0
 	for j := range t.free {
 		missing, possible := t.missing(j)
 		switch i := slices.IndexFunc(kinds, func(k []int) bool { return slices.Equal(k, missing) }); {
 		case !possible:
-		case len(missing) == 0:
-			have++
 		case i >= 0:
 			counts[i]++
 		default:
@@ -68,7 +65,7 @@ func (t *table) common() int {
 	for i := range t.members {
 		deficits[i] = t.members[i].deficit
 	}
-	return have + most(kinds, counts, deficits)
+	return most(kinds, counts, deficits)
 }
 
 // missing are the members that are not on a node; possible tells whether all of them can come.
