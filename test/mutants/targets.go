@@ -60,8 +60,8 @@ var targets = []target{
 	{dir: "internal/controller/places", open: true},
 	{dir: "internal/decide/attach", open: true},
 	{dir: "internal/record"},
-	{dir: "internal/provision/iscsi", open: true},
+	{dir: "internal/provision/iscsi"},
 	{dir: "internal/provision/shared"},
-	{dir: "internal/provision/replica", with: []string{"internal/provision/zfs"}, open: true},
+	{dir: "internal/provision/replica", with: []string{"internal/provision/memory"}, open: true},
 	{dir: "internal/peer", open: true},
 }

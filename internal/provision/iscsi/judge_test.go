@@ -29,6 +29,7 @@ func TestThreeAnswersAreOneStateOnlyIfTheyAgree(t *testing.T) {
 		"a holder, seen by a stranger":        {0, keys(other), held(other), state{holder: other, reserved: true, registrations: 1}, nil},
 		"a registration under a key of zero":  {0, keys(0, other), held(other), state{holder: other, reserved: true, registrations: 2}, nil},
 		"two sessions under the holder's key": {own, keys(own, own), held(own), state{own: own, holder: own, reserved: true, registrations: 2}, nil},
+		"a reservation that is not held":      {own, keys(own), scsi.Reservation{Generation: 1, Key: own, Type: writeExclusive}, state{own: own, holder: own, registrations: 1}, nil},
 		"answers of two generations":          {own, keys(own), scsi.Reservation{Generation: 2}, state{}, errChanging},
 		"a holder that is not registered":     {own, keys(own), held(other), state{}, errChanging},
 		"an own key that is gone":             {own, keys(other), held(other), state{}, errChanging},

@@ -19,7 +19,7 @@ import (
 // second is another unit of the disk's target, and elsewhere a unit of another target.
 var (
 	second    = with(func(d *shared.Disk) { d.Handle = strings.TrimSuffix(handle, "1") + "2" })
-	elsewhere = with(func(d *shared.Disk) { d.Handle = "iscsi://10.0.0.9/iqn.2026-01.com.example:other/1" })
+	elsewhere = with(func(d *shared.Disk) { d.Handle = "iscsi://10.0.0.9/iqn.2026-01.com.example:other/5" })
 )
 
 // when calls a function once, just before a step.
@@ -48,15 +48,45 @@ func TestAnAttachOfACallerThatGaveUpBeginsNothing(t *testing.T) {
 
 // A target that forgets its reservations is refused, and its unit stays until a detach.
 func TestADiskThatWasRefusedIsRefusedWhenItIsAttachedAgain(t *testing.T) {
-	f := begin(t, iscsitest.Options{Forgets: true}, shared.Capabilities{})
+	f, on := faults(t, iscsitest.Options{Forgets: true}, nil)
 	counts := with(func(d *shared.Disk) { d.Persistent = true })
 	for range 2 {
 		if v := f.attach(counts); v.Link != ownership.AttachFailed || !strings.Contains(v.Problem, "forgets its reservations") {
 			t.Errorf("a volume that counts on its reservations: %+v", v)
 		}
 	}
+	if n := count(on.steps, "scan"); n != 1 {
+		t.Errorf("the unit was looked for %d times", n)
+	}
 	if v := f.attach(disk); v.Link != ownership.Attached {
 		t.Errorf("a volume that does not: %+v", v)
+	}
+}
+
+func TestADiskThatIsAttachedStaysSoWhenItIsAttachedAgainWhileItsPathIsAway(t *testing.T) {
+	f, _ := attached(t, 0)
+	f.target.Cut("a", true)
+	if err := f.disks.Attach(t.Context(), disk); err != nil {
+		t.Error(err)
+	}
+	f.disks.Wait()
+	f.target.Cut("a", false)
+	if v, err := f.disks.Look(t.Context(), disk); err != nil || v.Link != ownership.Attached {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+func TestTheSessionThatAnInterruptedAttachLeftIsUsedAsItIs(t *testing.T) {
+	f, _ := attached(t, 0)
+	if err := f.node.Remove(iscsi.Unit{}); err != nil {
+		t.Fatal(err)
+	}
+	before := f.node.Transcript()
+	if v := f.attach(disk); v.Link != ownership.Attached {
+		t.Errorf("%+v", v)
+	}
+	if after := f.node.Transcript(); after != before {
+		t.Errorf("the commands were\n%sand are\n%s", before, after)
 	}
 }
 
@@ -177,6 +207,16 @@ func TestACallThatWaitedTooLongForItsTurnTakesNoStep(t *testing.T) {
 		}
 		if i := slices.Index(on.steps[before:], "iscsiadm logout"); i >= 0 {
 			t.Errorf("the steps are %q", on.steps[before:])
+		}
+	})
+}
+
+func TestAnAttachOfADiskThatAnswersTooLateFailsForThat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, on := faults(t, iscsitest.Options{}, nil)
+		on.when("INQUIRY", func() { <-time.After(time.Hour) })
+		if v := f.attach(disk); v.Link != ownership.AttachFailed || !strings.Contains(v.Problem, "in time") {
+			t.Errorf("%+v", v)
 		}
 	})
 }
