@@ -62,6 +62,6 @@ var targets = []target{
 	{dir: "internal/record"},
 	{dir: "internal/provision/iscsi"},
 	{dir: "internal/provision/shared"},
-	{dir: "internal/provision/replica", with: []string{"internal/provision/memory"}, open: true},
+	{dir: "internal/provision/replica"},
 	{dir: "internal/peer", open: true},
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +17,12 @@ import (
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/replica"
 )
+
+func forgetting(tip uint64) func(replica.Record) (replica.Record, error) {
+	return func(r replica.Record) (replica.Record, error) { return r.Forget(at(tip), now), nil }
+}
+
+func second(r *replica.Record) { r.Snapshots = map[string]lineage.Point{"snap-2": at(2)} }
 
 func TestAChangeMakesExactlyWhatItSays(t *testing.T) {
 	hour := func(owner string, seq uint64) ownership.Hold {
@@ -45,8 +52,15 @@ func TestAChangeMakesExactlyWhatItSays(t *testing.T) {
 		"a point in a place that is not the last one": {with(copyOf(1), func(r *replica.Record) { r.Last = 99 }), take(point(2, "")), with(copyOf(1), func(r *replica.Record) {
 			r.Points, r.Last = append(r.Points, replica.Point{Point: at(2), Place: 50}), 99
 		})},
-		"a CSI snapshot":              {copyOf(), take(point(1, "snap-1")), with(with(copyOf(1), tagged), func(r *replica.Record) { r.Points[0].Place, r.Last = 50, 50 })},
-		"a point that is held":        {copyOf(1), take(point(1, "")), copyOf(1)},
+		"a CSI snapshot":       {copyOf(), take(point(1, "snap-1")), with(with(copyOf(1), tagged), func(r *replica.Record) { r.Points[0].Place, r.Last = 50, 50 })},
+		"a point that is held": {copyOf(1), take(point(1, "")), copyOf(1)},
+		"a point beside a branch": {with(copyOf(1), aside(9, false)), take(point(2, "")), with(with(copyOf(1), aside(9, false)), func(r *replica.Record) {
+			r.Points, r.Last = append(r.Points, replica.Point{Point: at(2), Place: 50}), 50
+		})},
+		"a CSI snapshot beside another": {with(copyOf(1), tagged), take(point(2, "snap-2")), with(copyOf(1), func(r *replica.Record) {
+			r.Points, r.Last = append(r.Points, replica.Point{Point: at(2), Place: 50}), 50
+			r.Snapshots = map[string]lineage.Point{"snap-1": at(1), "snap-2": at(2)}
+		})},
 		"a CSI snapshot that is held": {with(copyOf(1), tagged), take(point(1, "snap-1")), with(copyOf(1), tagged)},
 
 		"a rollback to the newest point":     {with(copyOf(1, 2), closed), rollBack(2, false), with(with(copyOf(1, 2), closed), follows)},
@@ -64,15 +78,18 @@ func TestAChangeMakesExactlyWhatItSays(t *testing.T) {
 			}),
 		},
 
-		"the newest point is put aside":              {copyOf(1, 2), preserve(at(1), false), with(with(copyOf(1, 2), aside(2, false)), tip(2))},
-		"it is put aside under a head that lags":     {with(copyOf(1, 2), follows), preserve(at(1), true), with(with(with(copyOf(1, 2), follows), aside(2, false)), tip(2))},
-		"it is put aside again":                      {with(copyOf(1, 2), aside(2, false)), preserve(lineage.Point{}, false), with(with(copyOf(1, 2), aside(2, false)), tip(2))},
-		"it is put aside beside another":             {with(copyOf(1, 2), aside(9, false)), preserve(at(1), false), with(with(with(copyOf(1, 2), aside(9, false)), aside(2, false)), tip(2))},
-		"a CSI snapshot alone becomes a branch":      {with(copyOf(1, 2), aside(2, true)), preserve(at(1), false), with(with(copyOf(1, 2), aside(2, false)), tip(2))},
-		"a branch is forgotten":                      {with(with(copyOf(1), aside(2, false)), aside(3, false)), func(r replica.Record) (replica.Record, error) { return r.Forget(at(2), now), nil }, with(copyOf(1), aside(3, false))},
-		"a point is dropped":                         {copyOf(1, 2, 3), drop([]lineage.Point{at(2), at(9)}, at(1), at(9)), with(copyOf(2, 3), func(*replica.Record) {})},
-		"a point is dropped during another's stream": {with(copyOf(1, 2, 3), receiving), drop(nil, at(2)), with(with(copyOf(1, 3), receiving), func(*replica.Record) {})},
-		"a point whose hold has ended is dropped":    {with(copyOf(1, 2), holds(ownership.Hold{For: "n2", Point: at(1), Until: now})), drop(nil, at(1)), with(copyOf(2), holds())},
+		"the newest point is put aside":                 {copyOf(1, 2), preserve(at(1), false), with(with(copyOf(1, 2), aside(2, false)), tip(2))},
+		"it is put aside under a head that lags":        {with(copyOf(1, 2), follows), preserve(at(1), true), with(with(with(copyOf(1, 2), follows), aside(2, false)), tip(2))},
+		"it is put aside again":                         {with(copyOf(1, 2), aside(2, false)), preserve(lineage.Point{}, false), with(with(copyOf(1, 2), aside(2, false)), tip(2))},
+		"it is put aside beside another":                {with(copyOf(1, 2), aside(9, false)), preserve(at(1), false), with(with(with(copyOf(1, 2), aside(9, false)), aside(2, false)), tip(2))},
+		"a CSI snapshot alone becomes a branch":         {with(copyOf(1, 2), aside(2, true)), preserve(at(1), false), with(with(copyOf(1, 2), aside(2, false)), tip(2))},
+		"a branch is forgotten":                         {with(with(copyOf(1), aside(2, false)), aside(3, false)), forgetting(2), with(copyOf(1), aside(3, false))},
+		"a branch beside a CSI snapshot is forgotten":   {with(with(copyOf(1), tagged), aside(2, false)), forgetting(2), with(copyOf(1), tagged)},
+		"a branch beside the data of a CSI snapshot is": {with(with(with(copyOf(1), second), aside(2, true)), aside(3, false)), forgetting(3), with(with(copyOf(1), second), aside(2, true))},
+		"a point beside a held one is dropped":          {with(copyOf(1, 2, 3), holds(hour("n2", 1))), drop(nil, at(2)), with(copyOf(1, 3), holds(hour("n2", 1)))},
+		"a point is dropped":                            {copyOf(1, 2, 3), drop([]lineage.Point{at(2), at(9)}, at(1), at(9)), with(copyOf(2, 3), func(*replica.Record) {})},
+		"a point is dropped during another's stream":    {with(copyOf(1, 2, 3), receiving), drop(nil, at(2)), with(with(copyOf(1, 3), receiving), func(*replica.Record) {})},
+		"a point whose hold has ended is dropped":       {with(copyOf(1, 2), holds(ownership.Hold{For: "n2", Point: at(1), Until: now})), drop(nil, at(1)), with(copyOf(2), holds())},
 
 		"a hold":                          {copyOf(1), hold(longest, 1, provision.MaxHold), with(copyOf(1), holds(ownership.Hold{For: longest, Point: at(1), Until: now.Add(provision.MaxHold)}))},
 		"a hold for longer":               {with(copyOf(1), holds(hour("n2", 1))), hold("n2", 1, 2*time.Hour), with(copyOf(1), holds(ownership.Hold{For: "n2", Point: at(1), Until: now.Add(2 * time.Hour)}))},
@@ -126,14 +143,13 @@ func TestAWaitForAPipeEndsWithItsCaller(t *testing.T) {
 }
 
 func TestAPipeThatItsCallerIsDoneWithIsLeftAlone(t *testing.T) {
-	ctx, giveUp := context.WithCancel(t.Context())
-	set := make(chan time.Time, 1)
-	replica.Until(ctx, func(t time.Time) error { set <- t; return nil })()
-	after := make(chan struct{})
-	context.AfterFunc(ctx, func() { close(after) })
-	giveUp()
-	<-after
-	if len(set) > 0 {
-		t.Error("a deadline was set")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, giveUp := context.WithCancel(t.Context())
+		set := make(chan time.Time, 1)
+		replica.Until(ctx, func(t time.Time) error { set <- t; return nil })()
+		giveUp()
+		if synctest.Wait(); len(set) > 0 {
+			t.Error("a deadline was set")
+		}
+	})
 }

@@ -38,7 +38,7 @@ type Target struct {
 	generation    uint32
 	// keeps is what the last registration asked for: to keep all of this through a loss of power.
 	keeps bool
-	log           []string
+	log   []string
 }
 
 type session struct {
