@@ -22,6 +22,8 @@ func forgetting(tip uint64) func(replica.Record) (replica.Record, error) {
 	return func(r replica.Record) (replica.Record, error) { return r.Forget(at(tip), now), nil }
 }
 
+func longPromise(r *replica.Record) { r.Promise.Boot = strings.Repeat("b", 8000) }
+
 func second(r *replica.Record) { r.Snapshots = map[string]lineage.Point{"snap-2": at(2)} }
 
 func TestAChangeMakesExactlyWhatItSays(t *testing.T) {
@@ -52,8 +54,9 @@ func TestAChangeMakesExactlyWhatItSays(t *testing.T) {
 		"a point in a place that is not the last one": {with(copyOf(1), func(r *replica.Record) { r.Last = 99 }), take(point(2, "")), with(copyOf(1), func(r *replica.Record) {
 			r.Points, r.Last = append(r.Points, replica.Point{Point: at(2), Place: 50}), 99
 		})},
-		"a CSI snapshot":       {copyOf(), take(point(1, "snap-1")), with(with(copyOf(1), tagged), func(r *replica.Record) { r.Points[0].Place, r.Last = 50, 50 })},
-		"a point that is held": {copyOf(1), take(point(1, "")), copyOf(1)},
+		"a CSI snapshot":                {copyOf(), take(point(1, "snap-1")), with(with(copyOf(1), tagged), func(r *replica.Record) { r.Points[0].Place, r.Last = 50, 50 })},
+		"a point that is held":          {copyOf(1), take(point(1, "")), copyOf(1)},
+		"a point beside a long promise": {with(copyOf(), longPromise), take(point(1, "")), with(with(copyOf(1), longPromise), func(r *replica.Record) { r.Points[0].Place, r.Last = 50, 50 })},
 		"a point beside a branch": {with(copyOf(1), aside(9, false)), take(point(2, "")), with(with(copyOf(1), aside(9, false)), func(r *replica.Record) {
 			r.Points, r.Last = append(r.Points, replica.Point{Point: at(2), Place: 50}), 50
 		})},

@@ -62,6 +62,9 @@ func TestAStreamIsAppliedOnlyToACopyThatItFits(t *testing.T) {
 		"a CSI snapshot that is not the stream's": {with(receiver(1), tagged), headed(stream(1, 2), ext4), plain, false, ""},
 		"a stream in full with too many points":   {receiver(many(provision.MaxPoints)...), headed(stream(0, 99), ext4), plain, false, ""},
 
+		"a head that lags behind an open epoch":     {with(copyOf(1), follows), headed(stream(1, 2), ext4), plain, false, ""},
+		"a stream in full to a record without room": {with(receiver(1), fullOfNames), headed(stream(0, 2), ext4), plain, false, ""},
+		"a stream without a filesystem to a tree":   {receiver(), stream(0, 2), tree, false, ""},
 		"no size":                            {receiver(1), headed(stream(1, 2), func(h *provision.StreamHeader) { h.Size = 0 }), plain, false, "of 0 bytes"},
 		"another volume":                     {receiver(1), headed(stream(1, 2), ext4), provision.Volume{ID: "pvc-2", Size: 4096, Filesystem: provision.Ext4}, false, "is of volume pvc-1"},
 		"another filesystem":                 {receiver(1), headed(stream(1, 2), of(provision.XFS)), plain, false, "with filesystem"},
@@ -120,6 +123,9 @@ func TestTheRecordOfAStreamThatBeginsAndEnds(t *testing.T) {
 	}
 	if later := receiver(1).Begin(stream(1, 2), 7, now); later.Live || later.Last != 7 {
 		t.Errorf("a stream to a copy begins: %+v", later)
+	}
+	if later := copyOf(1).Begin(stream(1, 2), 7, now); !later.Live {
+		t.Errorf("a stream to a head that counts begins: %+v", later)
 	}
 	for name, c := range map[string]struct {
 		h    provision.StreamHeader
@@ -187,5 +193,13 @@ func TestARecordThatCannotBeWrittenIsAnError(t *testing.T) {
 	r := with(copyOf(1), func(r *replica.Record) { r.Fate.DestroyAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) })
 	if text, err := r.Encode(); err == nil {
 		t.Errorf("it is written as %s", text)
+	}
+}
+
+func TestOnlyAHeadThatCountsHoldsDataThatIsInNoPoint(t *testing.T) {
+	for live, want := range map[bool]bool{true: true, false: false} {
+		if got := with(copyOf(), func(r *replica.Record) { r.Live = live }).Unpointed(plain); got != want {
+			t.Errorf("the head counts: %v; it may hold data: %v", live, got)
+		}
 	}
 }
