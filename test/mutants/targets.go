@@ -61,8 +61,8 @@ var targets = []target{
 	{dir: "internal/controller/places"},
 	{dir: "internal/decide/attach"},
 	{dir: "internal/record"},
-	{dir: "internal/provision/iscsi", open: true},
+	{dir: "internal/provision/iscsi"},
 	{dir: "internal/provision/shared"},
-	{dir: "internal/provision/replica", with: []string{"internal/provision/zfs"}, open: true},
+	{dir: "internal/provision/replica"},
 	{dir: "internal/peer", open: true},
 }

@@ -97,4 +97,3 @@ func (r *PoolClasses) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 	}
 	return ctrl.Result{}, nil
 }
-

@@ -90,4 +90,3 @@ func (r *Volumes) tidyStatus(v *v1alpha1.Volume) bool {
 	}
 	return show(&v.Status.Conditions, v.Generation, problemOf(v, r.Nodes)) || changed
 }
-

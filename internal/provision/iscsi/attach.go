@@ -120,7 +120,7 @@ func (p *Disks) Detach(ctx context.Context, d shared.Disk) error {
 				return err
 			}
 		}
-		if at.unit == nil && (at.session == nil || len(at.session.Units) == 0) {
+		if at.session == nil || len(at.session.Units) == 0 {
 			if err := (initiator{c}).logout(at.session); err != nil {
 				return err
 			}

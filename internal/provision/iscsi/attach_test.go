@@ -107,7 +107,7 @@ func TestAnExitCodeOfALoginBecomesAdvice(t *testing.T) {
 	} {
 		f := begin(t, iscsitest.Options{}, shared.Capabilities{})
 		f.node.Exit["iscsiadm login"] = code
-		if v := f.attach(disk); v.Link != ownership.AttachFailed || !strings.Contains(v.Problem, want) {
+		if v := f.attach(disk); v.Link != ownership.AttachFailed || !strings.Contains(v.Problem, want) || strings.Contains(v.Problem, "  (") {
 			t.Errorf("exit code %d: %+v, want %q", code, v, want)
 		}
 		f.detach()

@@ -57,8 +57,8 @@ func ParseHandle(text string) (Handle, error) {
 	if err := checkName(h.Target); err != nil {
 		return Handle{}, err
 	}
-	lun, err := strconv.ParseUint(parts[2], 10, 16)
-	if err != nil || lun > maxLUN || strconv.FormatUint(lun, 10) != parts[2] {
+	lun, _ := strconv.ParseUint(parts[2], 10, 16) // zero, or beyond maxLUN, with an error
+	if lun > maxLUN || strconv.FormatUint(lun, 10) != parts[2] {
 		return Handle{}, fmt.Errorf("the LUN %q is no number from 0 to %d", parts[2], maxLUN)
 	}
 	h.LUN = int(lun) //nolint:gosec // at most maxLUN
@@ -106,14 +106,14 @@ func checkName(name string) error {
 }
 
 func isQualified(rest string) bool {
-	date, authority, ok := strings.Cut(rest, ".")
+	date, authority, _ := strings.Cut(rest, ".")
 	authority, _, _ = strings.Cut(authority, ":")
-	if !ok || len(date) != len("2026-01") || date[4] != '-' || authority == "" || strings.HasPrefix(authority, ".") || strings.HasSuffix(authority, ".") {
+	if len(date) != len("2026-01") || date[4] != '-' || authority == "" || strings.HasPrefix(authority, ".") || strings.HasSuffix(authority, ".") {
 		return false
 	}
-	_, err1 := strconv.ParseUint(date[:4], 10, 16)
-	month, err2 := strconv.ParseUint(date[5:], 10, 8)
-	return err1 == nil && err2 == nil && month >= 1 && month <= 12
+	_, err := strconv.ParseUint(date[:4], 10, 16)
+	month, _ := strconv.ParseUint(date[5:], 10, 8) // zero with an error
+	return err == nil && month >= 1 && month <= 12
 }
 
 func isHex(text string, digits int) bool {

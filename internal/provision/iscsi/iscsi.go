@@ -111,12 +111,13 @@ func (p *Disks) leave(h Handle, s *seat) {
 	}
 }
 
-// attachingOther tells whether another unit of the target is about to be attached or detached.
+// attachingOther tells a look whether another unit of the target is about to be attached or detached.
+// The seat of the disk itself is the look's.
 func (p *Disks) attachingOther(h Handle) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for k, s := range p.seats {
-		if k.target == h.Target && k.lun != h.LUN && (s.doing == attaching || s.doing == detaching) {
+		if k.target == h.Target && (s.doing == attaching || s.doing == detaching) {
 			return true
 		}
 	}
@@ -184,7 +185,7 @@ func (underWayError) Unwrap() error { return provision.ErrUnavailable }
 // Look implements shared.Disks.
 func (p *Disks) Look(ctx context.Context, d shared.Disk) (shared.View, error) {
 	v, err := answer(ctx, p, d, "look", func(ctx context.Context, c call) (shared.View, error) { return c.look(ctx) })
-	if by, ok := errors.AsType[underWayError](err); ok && (by == attaching || by == detaching) {
+	if by, _ := errors.AsType[underWayError](err); by == attaching || by == detaching {
 		return shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}, nil
 	}
 	if err != nil {
@@ -200,7 +201,7 @@ func (c call) look(ctx context.Context) (shared.View, error) {
 		return shared.View{}, err
 	case c.failed != nil:
 		return shared.View{Disk: ownership.Disk{Link: ownership.AttachFailed}, Problem: provision.Problem(c.failed)}, nil
-	case at.unit == nil && at.session != nil && len(at.session.Units) == 0 && !c.attachingOther(c.Handle):
+	case at.session != nil && len(at.session.Units) == 0 && !c.attachingOther(c.Handle):
 		return shared.View{Disk: ownership.Disk{Link: ownership.AttachFailed}, Problem: "an attach was interrupted after the login"}, nil
 	case at.unit == nil:
 		return shared.View{}, nil

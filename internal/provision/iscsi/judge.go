@@ -37,6 +37,6 @@ func judge(own uint64, keys scsi.Registrations, r scsi.Reservation) (state, erro
 	// An earlier session of the node may be registered under the same key, and it may be the one
 	// that holds the reservation. The target does not say, so only a key of one session counts. A
 	// reservation that is taken from the key itself ends the doubt.
-	holding := r.Held && own != 0 && r.Key == own && under == 1 && r.Type == writeExclusive
+	holding := r.Held && r.Key == own && under == 1 && r.Type == writeExclusive
 	return state{own: own, holder: r.Key, reserved: r.Held, holding: holding, registrations: len(keys.Keys)}, nil
 }

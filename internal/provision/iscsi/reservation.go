@@ -185,7 +185,7 @@ func (c call) clear(ctx context.Context, dev Device) error {
 	if err != nil {
 		return err
 	}
-	if s.registrations == 0 && !s.reserved {
+	if s.registrations == 0 { // and so no session holds the disk
 		return nil
 	}
 	if s.own == 0 {
@@ -194,6 +194,5 @@ func (c call) clear(ctx context.Context, dev Device) error {
 		}
 		s.own = clearing
 	}
-	c.key = 0
 	return c.change(ctx, dev, scsi.Clear(s.own))
 }

@@ -19,6 +19,10 @@ func TestADiskThatIsReachedInTwoWaysIsRefused(t *testing.T) {
 		"two targets": func(n *iscsitest.Node) {
 			n.Others = []iscsi.Unit{{Address: "5:0:0:1", Host: 5, WWID: "naa." + unitName, Path: "/dev/sdc"}}
 		},
+		"two targets, with a session at each": func(n *iscsitest.Node) {
+			n.Extra = []iscsi.Session{{Name: "session2", Target: "iqn.2026-01.com.example:other", Interface: "default", LoggedIn: true, Host: 5,
+				Units: []iscsi.Unit{{Address: "5:0:0:1", Host: 5, WWID: "naa." + unitName, Path: "/dev/sdc"}}}}
+		},
 		"multipath": func(n *iscsitest.Node) { n.Holders, n.Multipath = []string{"dm-0"}, "dm-0" },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,7 +73,7 @@ func (r Record) Snapshot(q provision.PointRequest, place uint64, now time.Time) 
 func roomy(r Record) error {
 	r.Promise = ownership.Promise{}
 	text, err := r.Encode()
-	if err == nil && len(text) > longest*2/5 {
+	if len(text) > longest*2/5 {
 		err = fmt.Errorf("%w: the record of the copy has no room for another point or hold", provision.ErrNoSpace)
 	}
 	return err
@@ -211,7 +211,7 @@ func (r Record) Hold(h ownership.Hold, now time.Time) (Record, error) {
 func (r Record) Release(owner string, p lineage.Point, now time.Time, snapshot bool) Record {
 	n := r.fresh(now)
 	n.Holds = slices.DeleteFunc(n.Holds, func(h ownership.Hold) bool { return h.For == owner && h.Point == p })
-	if at, kept := n.Snapshots[owner]; snapshot && kept && at == p {
+	if snapshot && n.Snapshots[owner] == p {
 		delete(n.Snapshots, owner)
 		release(&n)
 	}

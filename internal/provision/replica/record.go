@@ -2,6 +2,7 @@ package replica
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -73,17 +74,22 @@ const longest = 15 << 10
 func (r Record) Encode() ([]byte, error) {
 	type plain Record
 	text, err := json.Marshal(plain(r))
-	if err == nil && len(r.unknown) > 0 {
+	if err != nil {
+		return nil, err
+	}
+	if len(r.unknown) > 0 {
 		all := maps.Clone(r.unknown)
 		if err := json.Unmarshal(text, &all); err != nil {
 			return nil, err
 		}
-		text, err = json.Marshal(all)
+		if text, err = json.Marshal(all); err != nil {
+			return nil, err
+		}
 	}
-	if err == nil && len(text) > longest {
-		err = fmt.Errorf("%w: the record of the copy would have %d bytes, and there is room for %d", provision.ErrNoSpace, len(text), longest)
+	if len(text) > longest {
+		return nil, fmt.Errorf("%w: the record of the copy would have %d bytes, and there is room for %d", provision.ErrNoSpace, len(text), longest)
 	}
-	return text, err
+	return text, nil
 }
 
 // Decode reads a record; no text is no copy. An error means that the record is damaged: the copy
@@ -95,19 +101,13 @@ func Decode(text []byte) (Record, error) {
 	type plain Record
 	var r plain
 	all := map[string]json.RawMessage{}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return Record{}, fmt.Errorf("%w: the record of the copy is damaged: %w", provision.ErrUnavailable, err)
-	}
-	if err := json.Unmarshal(text, &all); err != nil {
+	if err := errors.Join(json.Unmarshal(text, &r), json.Unmarshal(text, &all)); err != nil {
 		return Record{}, fmt.Errorf("%w: the record of the copy is damaged: %w", provision.ErrUnavailable, err)
 	}
 	for _, name := range fields {
 		delete(all, name)
 	}
-	if len(all) > 0 {
-		r.unknown = all
-	}
-	r.Exists = true
+	r.Exists, r.unknown = true, all
 	return Record(r), nil
 }
 
@@ -137,7 +137,7 @@ func (r Record) Copy(dirty bool) ownership.Copy {
 // received half.
 func (r Record) View(v provision.Volume, dirty bool, token string) provision.Replica {
 	s := provision.Replica{
-		Copy: r.Copy(dirty), Filesystem: v.Filesystem, Writable: r.Exists && r.mayWrite() == nil && r.Live, Snapshots: maps.Clone(r.Snapshots),
+		Copy: r.Copy(dirty), Filesystem: v.Filesystem, Writable: r.mayWrite() == nil && r.Live, Snapshots: maps.Clone(r.Snapshots),
 	}
 	s.Size = v.Size
 	for _, b := range r.Branches {
@@ -171,7 +171,7 @@ func (r Record) Problem() string {
 func (r Record) mayWrite() error {
 	c := ownership.Copy{Closed: r.Closed}
 	switch {
-	case r.Opened.IsZero() || c.GaveUp(r.Opened):
+	case c.GaveUp(r.Opened): // so is the copy that was never opened
 		return fmt.Errorf("%w: the copy is not open for writing: it has given up epoch %v", provision.ErrConflict, r.Opened)
 	case r.Opened != r.Promise.Epoch:
 		return fmt.Errorf("%w: the copy is open for epoch %v, but promised %v", provision.ErrConflict, r.Opened, r.Promise.Epoch)

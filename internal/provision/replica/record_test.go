@@ -69,8 +69,20 @@ func TestFieldsOfANewerVersionSurviveAChange(t *testing.T) {
 	}
 }
 
+// A field that is left out when it is empty must not come back.
+func TestAFieldThatIsEmptyIsNotWrittenAsItWasRead(t *testing.T) {
+	r, err := replica.Decode([]byte(strings.Replace(written, `"Last":3`, `"Last":3,"Later":1`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := r.Abort(now).Encode()
+	if err != nil || strings.Contains(string(text), "Receiving") || strings.Contains(string(text), "Holds") || !strings.Contains(string(text), `"Later":1`) {
+		t.Errorf("it is written as %s, %v", text, err)
+	}
+}
+
 func TestADamagedRecordIsNoCopyThatMayBeTouched(t *testing.T) {
-	for _, text := range []string{"x", written[:100], `[]`} {
+	for _, text := range []string{"x", written[:100], `[]`, `{"Points":1}`} {
 		if _, err := replica.Decode([]byte(text)); !errors.Is(err, provision.ErrUnavailable) {
 			t.Errorf("%.20s: %v", text, err)
 		}

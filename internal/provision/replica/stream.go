@@ -21,7 +21,7 @@ func (r Record) May(h provision.StreamHeader, v provision.Volume, dirty bool) er
 	switch {
 	case !r.Exists && v.Filesystem != "":
 		return fmt.Errorf("%w: volume %s holds data and is no copy", provision.ErrConflict, v.ID)
-	case r.Exists && r.Live && r.mayWrite() == nil:
+	case r.Live && r.mayWrite() == nil:
 		return fmt.Errorf("%w: volume %s is open for writing in epoch %v", provision.ErrConflict, v.ID, r.Opened)
 	case !h.Base.IsZero() && len(r.Points) >= provision.MaxPoints:
 		return fmt.Errorf("%w: volume %s has %d points already", provision.ErrNoSpace, v.ID, len(r.Points))

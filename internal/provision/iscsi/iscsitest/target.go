@@ -36,7 +36,9 @@ type Target struct {
 	holder        int // nexus
 	kind          byte
 	generation    uint32
-	log           []string
+	// keeps is what the last registration asked for: to keep all of this through a loss of power.
+	keeps bool
+	log   []string
 }
 
 type session struct {
@@ -86,7 +88,7 @@ func (t *Target) relogin(s *session) {
 func (t *Target) Restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.Forgets {
+	if t.Forgets || !t.keeps {
 		t.registrations, t.holder, t.kind, t.generation = nil, 0, 0, 0
 	}
 	for _, s := range t.sessions {
@@ -219,12 +221,14 @@ func (t *Target) reserveOut(s *session, action, kind byte, out []byte) scsi.Resu
 	case t.Forgets && out[20]&1 != 0:
 		return illegal(0x26)
 	case action == 0x06:
+		t.keeps = out[20]&1 != 0
 		return t.register(s.nexus, second)
 	case own != key || action != 0x00 && !registered: // the key of a session that is not registered is zero
 		return conflict
 	}
 	switch action {
 	case 0x00:
+		t.keeps = out[20]&1 != 0
 		return t.register(s.nexus, second)
 	case 0x01:
 		if t.holder != 0 && (t.holder != s.nexus || t.kind != kind) {
