@@ -178,7 +178,7 @@ func (p *Process) addServers(o Options, shown prometheus.Gatherer) error {
 		service = service.WithSnapshots(p.Snapshots)
 	}
 	if o.Attachments && p.Oversight != nil {
-		service = service.WithAttachments(p.Oversight)
+		service = service.WithAttachments(oversight.Wishes{Reconciler: p.Oversight})
 	}
 	face := &csi.Server{
 		Services: []csi.Service{

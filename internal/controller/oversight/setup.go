@@ -46,6 +46,9 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager, ticks clock.WithTicker) er
 		v, ok := o.(*v1alpha1.Volume)
 		return ok && recorded(v)
 	})
+	volumesOf := func(ctx context.Context, node client.Object) []reconcile.Request {
+		return r.volumesOn(ctx, map[string]bool{node.GetName(): true})
+	}
 	says := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		n, ok := o.(*corev1.Node)
 		return ok && speaks(n)
@@ -56,7 +59,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager, ticks clock.WithTicker) er
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 5*time.Second),
 		}).
 		For(&v1alpha1.Volume{}, builder.WithPredicates(owned)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.volumesOf), builder.WithPredicates(says)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(volumesOf), builder.WithPredicates(says)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(volumesLabelled), builder.WithPredicates(relabelled)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfPod)).
 		WatchesRawSource(source.Channel(troubled, &handler.EnqueueRequestForObject{})).
@@ -79,11 +82,7 @@ func volumesLabelled(_ context.Context, node client.Object) (requests []reconcil
 	return requests
 }
 
-// volumesOf are the volumes that have a replica or their primary on a node.
-func (r *Reconciler) volumesOf(ctx context.Context, node client.Object) []reconcile.Request {
-	return r.volumesOn(ctx, map[string]bool{node.GetName(): true})
-}
-
+// volumesOn are the volumes that have a replica or their primary on one of the nodes.
 func (r *Reconciler) volumesOn(ctx context.Context, nodes map[string]bool) (requests []reconcile.Request) {
 	var list v1alpha1.VolumeList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

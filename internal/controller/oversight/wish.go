@@ -15,15 +15,18 @@ import (
 	"berth.dev/berth/internal/usecase"
 )
 
+// Wishes are what callers without a pod wish of the volumes that a Reconciler oversees.
+type Wishes struct{ *Reconciler }
+
 // Publish makes the wish that a pod makes which is bound to a node, and returns when the record has the
 // attachment: the node's agent attaches the disk then. It lets no writer in. The rules decide as they do about the
-// pod, whoever asks first. The errors are of these classes:
+// pod, no matter which asks first. The errors are of these classes:
 //
 //	provision.ErrNotFound    there is no such volume, or no such storage node
 //	provision.ErrInUse       another node may write the volume; the message names it
 //	usecase.ErrUnplaceable   the disk has no free share, or the node no free slot
 //	usecase.ErrBusy          the volume is being deleted, or changes all the time
-func (r *Reconciler) Publish(ctx context.Context, volume, node string) error {
+func (r Wishes) Publish(ctx context.Context, volume, node string) error {
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: node}, &v1alpha1.StorageNode{}, client.UnsafeDisableDeepCopy); err != nil {
 		return absent(err, "node %s is none of Berth's storage nodes", node)
 	}
@@ -33,7 +36,7 @@ func (r *Reconciler) Publish(ctx context.Context, volume, node string) error {
 		}
 		q, a, err := r.decide(ctx, question{name: volume, wish: node})
 		if record.IsAbsent(err) {
-			if _, err = begin(ctx, r, volume); err == nil {
+			if _, err = begin(ctx, r.Reconciler, volume); err == nil {
 				continue
 			}
 		}
@@ -63,7 +66,7 @@ func (r *Reconciler) Publish(ctx context.Context, volume, node string) error {
 // stays, so that the volume is back at once, and goes with the others when no pod has wanted the volume for
 // ownership.ExpireAfter; the deadline is in the record. Without a node it is about every node. A volume that does
 // not exist is published nowhere. usecase.ErrBusy: the node may still write.
-func (r *Reconciler) Unpublish(ctx context.Context, volume, node string) error {
+func (r Wishes) Unpublish(ctx context.Context, volume, node string) error {
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: volume}, &v1alpha1.Volume{}, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}

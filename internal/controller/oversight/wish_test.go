@@ -43,7 +43,7 @@ func TestAVolumeIsPublishedByTheWishOfAPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, cluster(t, test.volume), func(w *world) {
-				r := w.controller(func(r *Reconciler) { r.Places = test.places })
+				r := Wishes{w.controller(func(r *Reconciler) { r.Places = test.places })}
 				w.passes(time.Minute)
 				for range 2 { // the second call changes nothing
 					err := r.Publish(w.t.Context(), id, test.node)
@@ -61,7 +61,7 @@ func TestAVolumeIsPublishedByTheWishOfAPod(t *testing.T) {
 
 func TestAVolumeThatDoesNotExistIsPublishedNowhere(t *testing.T) {
 	inWorld(t, cluster(t, unused()), func(w *world) {
-		r := w.controller()
+		r := Wishes{w.controller()}
 		if err := r.Publish(w.t.Context(), "other", "n1"); !errors.Is(err, provision.ErrNotFound) {
 			t.Errorf("publishing it: %v", err)
 		}
@@ -73,7 +73,7 @@ func TestAVolumeThatDoesNotExistIsPublishedNowhere(t *testing.T) {
 
 func TestUnpublishingKeepsTheAttachmentsAndBeginsTheirDeadline(t *testing.T) {
 	inWorld(t, cluster(t, shared(phase(ownership.Released))), func(w *world) {
-		r := w.controller()
+		r := Wishes{w.controller()}
 		w.passes(time.Minute)
 		for _, node := range []string{"n1", "n1", ""} {
 			if err := r.Unpublish(w.t.Context(), id, node); err != nil {
@@ -85,7 +85,7 @@ func TestUnpublishingKeepsTheAttachmentsAndBeginsTheirDeadline(t *testing.T) {
 			t.Errorf("attached are %s until %v", w.attachments(), o.ExpireAt)
 		}
 		w.passes(ownership.ExpireAfter)
-		w.oversees(r)
+		w.oversees(r.Reconciler)
 		if got := w.attachments(); got != "n1 Removing, n2 Removing" {
 			t.Errorf("after the deadline attached are %s", got)
 		}
@@ -94,7 +94,7 @@ func TestUnpublishingKeepsTheAttachmentsAndBeginsTheirDeadline(t *testing.T) {
 
 func TestANodeThatMayStillWriteIsNotUnpublished(t *testing.T) {
 	inWorld(t, cluster(t, shared()), func(w *world) {
-		r := w.controller()
+		r := Wishes{w.controller()}
 		w.passes(time.Minute)
 		for _, node := range []string{"n1", ""} {
 			if err := r.Unpublish(w.t.Context(), id, node); !errors.Is(err, usecase.ErrBusy) {
@@ -105,7 +105,7 @@ func TestANodeThatMayStillWriteIsNotUnpublished(t *testing.T) {
 			t.Errorf("a standby: %v", err)
 		}
 		edits(w, node("n1"), tainted) // now it was shut out
-		w.oversees(r)
+		w.oversees(r.Reconciler)
 		if err := r.Unpublish(w.t.Context(), id, "n1"); err != nil {
 			t.Errorf("after the fence: %v", err)
 		}

@@ -136,6 +136,9 @@ var passing = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/
 // cordoned, or has a taint that one of the pods does not tolerate. While no pod uses the volume, taints say
 // nothing: the pods that come next may tolerate them.
 func Leaving(n *Node, pods []*Pod) bool {
+	if n == nil {
+		return false
+	}
 	lasting := slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool {
 		return slices.ContainsFunc(passing, func(prefix string) bool { return strings.HasPrefix(t.Key, prefix) })
 	})

@@ -35,7 +35,7 @@ func (b *Board) Places(volume string, nodes []string) map[string]Place {
 	}
 	pods, reach := b.users(volume)
 	for _, name := range nodes {
-		p := Place{Refusal: b.refuses(name, reach, pods), Leaving: b.leaving(name, pods)}
+		p := Place{Refusal: b.refuses(name, reach, pods), Leaving: Leaving(b.nodes[name], pods)}
 		p.Slots, p.GiveWay = b.slots(volume, name)
 		places[name] = p
 	}
@@ -55,15 +55,10 @@ func (b *Board) refuses(node string, reach *nodeaffinity.NodeSelector, pods []*P
 	return Refuses(n, reach, pods)
 }
 
-func (b *Board) leaving(node string, pods []*Pod) bool {
-	n := b.nodes[node]
-	return n != nil && Leaving(n, pods)
-}
-
 // staying is how many attachments of a volume are neither on their way out nor on a node that is leaving.
 func (b *Board) staying(v *Volume, pods []*Pod) (n int) {
 	for node, state := range v.Entries {
-		if !going(state) && !b.leaving(node, pods) {
+		if !going(state) && !Leaving(b.nodes[node], pods) {
 			n++
 		}
 	}
@@ -155,13 +150,13 @@ func (b *Board) order(volume string, pods []*Pod, places map[string]Place) (name
 	together := b.together(volume, pods)
 	zones := map[string]int{}
 	for node, state := range b.volumes[volume].Entries {
-		if zone := b.zone(node); zone != "" && !going(state) && !b.leaving(node, pods) {
+		if zone := zone(b.nodes[node]); zone != "" && !going(state) && !Leaving(b.nodes[node], pods) {
 			zones[zone]++
 		}
 	}
 	all := make([]tried, 0, len(places))
 	for node := range places {
-		all = append(all, tried{node, b.count(together, node), zones[b.zone(node)], places[node].Slots})
+		all = append(all, tried{node, b.count(together, node), zones[zone(b.nodes[node])], places[node].Slots})
 	}
 	slices.SortFunc(all, tried.compare)
 	for i := range all {
@@ -200,11 +195,12 @@ func (b *Board) count(volumes []string, node string) (n int) {
 	return n
 }
 
-func (b *Board) zone(node string) string {
-	if n := b.nodes[node]; n != nil {
-		return n.Labels[corev1.LabelTopologyZone]
+// zone is the zone of a node, empty if it has none or is not known.
+func zone(n *Node) string {
+	if n == nil {
+		return ""
 	}
-	return ""
+	return n.Labels[corev1.LabelTopologyZone]
 }
 
 // together are the volumes that pods use with this one, and the volume itself, in order.
@@ -233,13 +229,13 @@ func (b *Board) table(volumes, nodes []string) *table {
 				continue
 			}
 			shares--
-			if !b.leaving(node, pods) {
+			if !Leaving(b.nodes[node], pods) {
 				lacking--
 				m.at(nodes, node)
 			}
 		}
 		for node, state := range v.Entries {
-			if !going(state) && !b.leaving(node, pods) {
+			if !going(state) && !Leaving(b.nodes[node], pods) {
 				m.at(nodes, node)
 			}
 		}

@@ -33,7 +33,7 @@ func onBtrfs(t testing.TB, keys, node string) trial.Side {
 	open.Close()
 	p, err := btrfs.New(btrfs.Config{Runner: run.Exec{}, RefreshInterval: time.Second, Mounted: func() (map[string]string, error) {
 		return map[string]string{f.FSID: node}, nil // the other node's is on this machine, too
-	}, Users: func(string) ([]string, error) { return nil, nil }}) // and its volume has the same name
+	}})
 	must(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
