@@ -125,7 +125,7 @@ func renamedAt(t *testing.T, at int) bool {
 	r.mu.Lock()
 	r.p, r.at = p, r.seen+at
 	r.mu.Unlock()
-	s := &copying{t: t, host: host, p: p, c: nobody(), unsteady: true}
+	s := &copying{t: t, host: host, p: p, c: endless(), unsteady: true}
 	steps := slices.Concat(thickStory[:2], []func(*copying) error{(*copying).wake}, thickStory[2:])
 	var err error
 	defer func() {

@@ -176,7 +176,7 @@ func crashThick(t *testing.T, at int, reboot bool) (told bool) {
 		return true
 	}
 	s.trace.add(nil, "the process ended at step %d", next)
-	s.c = nobody()
+	s.c = endless()
 	s.c.on(host)
 	s.trace.on(host)
 	if reboot {

@@ -26,8 +26,8 @@ func (c *crash) on(host *lvmtest.Host) {
 	host.Disturb(func(h *lvmtest.Host) { h.Around, h.Wiping, h.Copying = c.around, c.wiped, c.wiped })
 }
 
-// nobody returns a crash that never ends its process.
-func nobody() *crash { return &crash{at: -1} }
+// endless returns a crash that never ends its process.
+func endless() *crash { return &crash{at: -1} }
 
 // deletion is the life of a volume that holds a secret, and the answers that its user got so far.
 type deletion struct {
@@ -105,7 +105,7 @@ func TestAProcessMayEndAtAnyEffectOfADeletion(t *testing.T) {
 				s.live(c)
 				before := *s
 				stop()
-				next := nobody()
+				next := endless()
 				next.on(host)
 				if reboot {
 					host.Edit(func(groups map[string]*lvmtest.Group) string {
