@@ -56,13 +56,17 @@ func addNodes(ctx context.Context, m ctrl.Manager, o *Options, shown prometheus.
 	if err != nil {
 		return fmt.Errorf("getting a certificate: %w", err)
 	}
+	leases := func(prefix string) func(context.Context, string) (string, error) {
+		return address.Leases{Client: m.GetClient(), Namespace: o.Namespace, Prefix: prefix}.Address
+	}
 	find := o.Nodes.Address
 	if find == nil {
-		find = address.Leases{Client: m.GetClient(), Namespace: o.Namespace, Prefix: v1alpha1.AgentLeasePrefix}.Address
+		find = leases(v1alpha1.AgentLeasePrefix)
 	}
 	identity := cert.Identity{Node: cert.Controllers, Source: own, Now: o.Clock.Now}
 	asks := peer.NewClient(identity, find, o.Log.WithName("peers"))
-	beats := &peer.Beats{Name: o.Nodes.Witness, Client: asks, Clock: o.Clock}
+	guards := peer.NewClient(identity, leases(v1alpha1.GuardLeasePrefix), o.Log.WithName("guards"))
+	beats := &peer.Beats{Name: o.Nodes.Witness, Client: asks, Guards: guards, Clock: o.Clock}
 	o.Peers, o.Witnesses = asks, beats
 	follow, err := newFollower(ctx, m, beats)
 	if err != nil {
@@ -75,6 +79,7 @@ func addNodes(ctx context.Context, m ctrl.Manager, o *Options, shown prometheus.
 		})),
 		m.Add(everywhere(func(ctx context.Context) error {
 			defer asks.Close()
+			defer guards.Close()
 			return follow(ctx)
 		})),
 	)

@@ -26,10 +26,13 @@ type Beats struct {
 	// Name of this controller as a witness.
 	Name   string
 	Client *Client
+	// Guards asks the guards of nodes, which answer while the agent is replaced; nil if there are none.
+	Guards *Client
 	Clock  clock.WithTicker
 
 	mu     sync.Mutex
-	heard  map[string]time.Time
+	heard  map[string]time.Time // the latest beats
+	vouch  map[string]time.Time // the latest answers of guards, by when they were asked
 	follow map[string]context.CancelFunc
 	// said has what other nodes last said about a node that sends no beats.
 	said map[string]said
@@ -47,13 +50,15 @@ func (b *Beats) Follow(ctx context.Context, nodes []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.follow == nil {
-		b.heard, b.follow, b.said = map[string]time.Time{}, map[string]context.CancelFunc{}, map[string]said{}
+		b.heard, b.vouch = map[string]time.Time{}, map[string]time.Time{}
+		b.follow, b.said = map[string]context.CancelFunc{}, map[string]said{}
 	}
 	for node, stop := range b.follow {
 		if !slices.Contains(nodes, node) {
 			stop()
 			delete(b.follow, node)
 			delete(b.heard, node)
+			delete(b.vouch, node)
 			delete(b.said, node)
 		}
 	}
@@ -116,15 +121,20 @@ func (b *Beats) stream(ctx context.Context, node string) {
 	}
 }
 
-// Alive tells whether a node's beats come.
+// Alive tells whether a node's beats come, or its guard answers in their place.
 func (b *Beats) Alive(node string) bool {
+	return b.within(b.heard, node) || b.within(b.vouch, node)
+}
+
+func (b *Beats) within(signs map[string]time.Time, node string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at, ok := b.heard[node]
+	at, ok := signs[node]
 	return ok && b.Clock.Since(at) < broken
 }
 
-// doubt asks others about a node each second while its beats do not come.
+// doubt asks a node's guard, and others about the node, each second while its beats do not come. An agent that
+// is being replaced sends none, and its pods are well.
 func (b *Beats) doubt(ctx context.Context, node string) {
 	ticker := b.Clock.NewTicker(Beat)
 	defer ticker.Stop()
@@ -134,14 +144,22 @@ func (b *Beats) doubt(ctx context.Context, node string) {
 			return
 		case <-ticker.C():
 		}
-		if b.Alive(node) {
+		if b.within(b.heard, node) {
 			continue
 		}
-		at := b.Clock.Now()
+		at, guarded := b.Clock.Now(), false
+		var asks sync.WaitGroup
+		if b.Guards != nil {
+			asks.Go(func() { guarded = b.Guards.Alive(ctx, node) })
+		}
 		votes := b.probe(ctx, node)
+		asks.Wait()
 		b.mu.Lock()
 		if ctx.Err() == nil {
 			b.said[node] = said{at, votes}
+			if guarded {
+				b.vouch[node] = at
+			}
 		}
 		b.mu.Unlock()
 	}

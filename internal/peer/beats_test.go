@@ -73,6 +73,44 @@ func TestWitnessesAreAskedOnlyWhenTheControllersOwnStreamBroke(t *testing.T) {
 	})
 }
 
+func TestANodeWhoseGuardAnswersIsAliveWhileItsAgentIsReplaced(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		agent, ends := context.WithCancel(ctx)
+		guard, dies := context.WithCancel(ctx)
+		n.serve(agent, "alpha", "alpha", nil)
+		n.serve(guard, "guard of alpha", "alpha", nil)
+		guards := n.client(cert.Controllers)
+		guards.address = func(_ context.Context, node string) (string, error) { return "guard of " + node, nil }
+		b := &Beats{Name: "controller-0", Client: n.client(cert.Controllers), Guards: guards, Clock: clock.RealClock{}}
+		b.Follow(ctx, []string{"alpha"})
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		n.mu.Lock()
+		if asked := n.dials["guard of alpha"]; asked != 0 {
+			t.Errorf("while beats come, the guard is asked %d times", asked)
+		}
+		n.mu.Unlock()
+		ends()
+		n.mu.Lock()
+		n.at["alpha"].Close()
+		n.mu.Unlock()
+		time.Sleep(broken + Beat) //nolint:forbidigo // virtual time
+		for range 600 {
+			if !b.Alive("alpha") {
+				t.Fatal("a node whose guard answers each question is not alive")
+			}
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // virtual time
+		}
+		dies()
+		n.mu.Lock()
+		n.at["guard of alpha"].Close()
+		n.mu.Unlock()
+		time.Sleep(2 * broken) //nolint:forbidigo // virtual time
+		if b.Alive("alpha") {
+			t.Error("a node without agent and guard is alive")
+		}
+	})
+}
+
 func TestANodeThatSendsNoBeatsIsNotAliveThoughItsConnectionIs(t *testing.T) {
 	plays(t, func(ctx context.Context, n *network) {
 		n.serve(ctx, "alpha", "alpha", func(s *Server) { s.Clock = frozen{} })

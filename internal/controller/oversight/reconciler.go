@@ -207,12 +207,7 @@ func next(q *question, a *ownership.Action) time.Duration {
 	if e := f.Record.ExpireAt; !e.IsZero() {
 		due = append(due, max(soon, e.Sub(f.Now)))
 	}
-	for i := range f.Nodes {
-		n := &f.Nodes[i]
-		if _, has := f.Record.Replica(n.Name); has && n.Lost && n.LostFor < ownership.RebuildDelay {
-			due = append(due, max(soon, ownership.RebuildDelay-n.LostFor))
-		}
-	}
+	due = append(due, rebuilds(f)...)
 	if meta.IsStatusConditionTrue(q.volume.Status.Conditions, v1alpha1.ConditionReplicaAway) {
 		due = append(due, later) // another process wrote it, and this one may not have seen the node fall silent
 	}
@@ -220,6 +215,17 @@ func next(q *question, a *ownership.Action) time.Duration {
 		return 0
 	}
 	return slices.Min(due)
+}
+
+// rebuilds are when replicas on lost nodes are to be replaced.
+func rebuilds(f *ownership.ControllerFacts) (due []time.Duration) {
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		if _, has := f.Record.Replica(n.Name); has && n.Lost && n.LostFor < ownership.RebuildDelay {
+			due = append(due, max(soon, ownership.RebuildDelay-n.LostFor))
+		}
+	}
+	return due
 }
 
 // waitsFor is for how long the volume has said that it waits.

@@ -81,7 +81,7 @@ func TestUnpublishingKeepsTheAttachmentsAndBeginsTheirDeadline(t *testing.T) {
 			}
 		}
 		o := w.volume().Status.Ownership
-		if w.attachments() != "n1 Ready, n2 Ready" || o.ExpireAt == nil || o.ExpireAt.Sub(time.Now()) > ownership.ExpireAfter {
+		if w.attachments() != "n1 Ready, n2 Ready" || o.ExpireAt == nil || time.Until(o.ExpireAt.Time) > ownership.ExpireAfter {
 			t.Errorf("attached are %s until %v", w.attachments(), o.ExpireAt)
 		}
 		w.passes(ownership.ExpireAfter)

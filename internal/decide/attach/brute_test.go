@@ -24,10 +24,11 @@ func best(b *Board, volumes, nodes []string) (common, placed int) {
 		v, has, may := b.volumes[volumes[i]], 0, 0
 		pods, reach := b.users(v.Name)
 		for j, node := range nodes {
-			if _, is := v.Entries[node]; is && !b.nodes[node].Cordoned {
+			_, is := v.Entries[node]
+			switch {
+			case is && !b.nodes[node].Cordoned: // from a cordoned one it shall go to another node
 				has |= 1 << j
-			} else if is { // it shall be on another node
-			} else if Refuses(b.nodes[node], reach, pods) == (Refusal{}) {
+			case !is && Refuses(b.nodes[node], reach, pods) == Refusal{}:
 				may |= 1 << j
 			}
 		}

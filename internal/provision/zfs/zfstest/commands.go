@@ -70,7 +70,7 @@ func (h zfsProgram) answer(c run.Command) ([]byte, error) {
 		return []byte(h.Tools + "\nzfs-kmod-" + h.Version + "\n"), nil
 	}
 	if c.Program == "zpool" {
-		return zpoolProgram{h.Host}.zpool(c.Args[0], c.Args[1:])
+		return zpoolProgram(h).zpool(c.Args[0], c.Args[1:])
 	}
 	if c.Args[0] == "get" {
 		return h.get(c.Args[1:])
