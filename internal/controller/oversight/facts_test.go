@@ -177,7 +177,7 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := test.question
-			q.facts.Now = at
+			q.volume, q.facts.Now = &v1alpha1.Volume{}, at
 			if q.facts.Record == nil {
 				q.facts.Record = copies()
 			}
