@@ -34,14 +34,15 @@ type changer struct {
 // backend implements engine.Backend for LVM.
 type backend struct{ *waker }
 
-// Discover reads all groups with one process if their list may have changed. It leaves a group that
-// alone may have changed to Refresh, under the group's lock: an own change would overtake a report
-// that is read beside it, and the group would have to be read once more.
+// Discover reads the groups that may have changed: all of them with one process if their list may
+// have changed, too.
 func (b backend) Discover(ctx context.Context) error {
-	if !b.state.listDue() {
-		return nil
+	names, all := b.state.due()
+	if all {
+		return b.refreshAll(ctx)
 	}
-	return b.refreshAll(ctx)
+	b.refreshEach(ctx, names)
+	return nil
 }
 
 // Loaded does nothing: the leftovers of a crash are mended when LVM first answers for all groups.

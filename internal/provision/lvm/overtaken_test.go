@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
-
-	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
@@ -60,42 +57,12 @@ func TestAChangeByOthersIsSeenThoughAnOwnChangeOvertakesTheReport(t *testing.T) 
 	host, p := unwatched(t)
 	host.PutForeign(vg.Name, "theirs", 3*unit)
 	create(t, p, request("pvc-1", 2)) // after which the number shows that others changed the group, too
-	arrive := slowed(t, host, func() { _, _ = p.Get(t.Context(), "pvc-unknown") })
+	arrive := slowed(t, host, func() { _, _ = p.Report(t.Context()) })
 	create(t, p, request("pvc-2", 2))
 	arrive()
 	if pool := poolOf(t, p, vg); pool.Foreign != 3*unit || len(pool.Volumes) != 2 {
 		t.Errorf("reported %+v", pool)
 	}
-}
-
-func TestAGroupThatIsDueIsReadOnceThoughAnOwnChangeIsAskedForMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-		counter, c := counted(host)
-		p, err := lvm.New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		poolOf(t, p, vg)
-		host.PutForeign(vg.Name, "theirs", 3*unit)
-		create(t, p, request("pvc-1", 2)) // after which the number shows that others changed the group, too
-		counter.Take()
-		arrive := slowed(t, host, func() { _, _ = p.Report(t.Context()) })
-		made := make(chan struct{})
-		go func() {
-			defer close(made)
-			create(t, p, request("pvc-2", 2))
-		}()
-		synctest.Wait() // until the creation has ended, or waits
-		arrive()
-		<-made
-		if pool := poolOf(t, p, vg); pool.Foreign != 3*unit || len(pool.Volumes) != 2 {
-			t.Errorf("reported %+v", pool)
-		}
-		if got := counter.Take(); !cmp.Equal(got, map[string]int{"fullreport": 1, "lvcreate": 1}) {
-			t.Errorf("started %v", got)
-		}
-	})
 }
 
 func TestAChangeByOthersIsNotForgottenForAnOlderAnswer(t *testing.T) {

@@ -107,11 +107,18 @@ func (s *state) devices() map[string][]string {
 	return byGroup
 }
 
-// listDue says whether the list of groups must be read again.
-func (s *state) listDue() bool {
+// due returns the groups to be read again. all says that all are to be read. due leaves out
+// groups that do not answer, which would hold up the caller. It also leaves out groups that an
+// own change has locked: a signal follows that change.
+func (s *state) due() (names []string, all bool) {
 	s.Lock()
 	defer s.Unlock()
-	return s.mark.Due()
+	for _, g := range s.Units() {
+		if g.Mark.Due() && g.Silent == nil && !g.Busy() {
+			names = append(names, g.Name)
+		}
+	}
+	return names, s.mark.Due()
 }
 
 // unknown returns why only the name of a group is known; nil if more is known.
