@@ -1,6 +1,7 @@
 package poold_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,10 +16,23 @@ import (
 // warning is a node with warnings for its administrator.
 type warning struct {
 	*provisionmemory.Provisioner
+
+	mu       sync.Mutex
 	warnings []provision.Warning
 }
 
-func (w *warning) Warnings() []provision.Warning { return w.warnings }
+// Warnings is called by the server, too, when a client has just connected.
+func (w *warning) Warnings() []provision.Warning {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.warnings
+}
+
+func (w *warning) warn(warnings []provision.Warning) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.warnings = warnings
+}
 
 func TestWarningsCrossTheSocketWithAReport(t *testing.T) {
 	d := newDisks()
@@ -26,8 +40,8 @@ func TestWarningsCrossTheSocketWithAReport(t *testing.T) {
 	path := socket(t)
 	serve(t, poold.Config{Socket: path, Node: poold.NewLocal(w, memory.New(d))})
 	c := connected(t, path)
-	for _, want := range [][]provision.Warning{w.warnings, nil} {
-		w.warnings = want
+	for _, want := range [][]provision.Warning{w.Warnings(), nil} {
+		w.warn(want)
 		if _, err := c.Report(t.Context()); err != nil {
 			t.Fatal(err)
 		}
