@@ -152,8 +152,12 @@ func TestTheControllersOfSharedDisksAreThereOnlyIfAskedFor(t *testing.T) {
 		t.Error("they are there by default")
 	}
 	d := objects(t, cases["everything"], "Deployment")["other-disk-controller"]
-	if d.Spec.Replicas != 3 || len(d.Spec.Template.Spec.all()) != 3 {
-		t.Errorf("there are %d, of %d containers", d.Spec.Replicas, len(d.Spec.Template.Spec.all()))
+	var names []string
+	for _, c := range d.Spec.Template.Spec.all() {
+		names = append(names, c.Name)
+	}
+	if want := []string{"controller", "provisioner", "resizer", "attacher"}; d.Spec.Replicas != 3 || !slices.Equal(names, want) {
+		t.Errorf("there are %d, of the containers %v", d.Spec.Replicas, names)
 	}
 }
 

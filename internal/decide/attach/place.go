@@ -234,8 +234,8 @@ func (b *Board) table(volumes, nodes []string) *table {
 				m.at(nodes, node)
 			}
 		}
-		for node, state := range v.Entries {
-			if !going(state) && !Leaving(b.nodes[node], pods) {
+		for node, state := range v.Entries { // one that is leaving gets no further attachment, so it stands in no way
+			if !going(state) {
 				m.at(nodes, node)
 			}
 		}

@@ -34,6 +34,13 @@ func TestTheOrderInWhichNodesAreTried(t *testing.T) {
 				b.disk("v", []string{"n0", "n3"}, func(v *Volume) { v.Entries["n3"] = ownership.Removing })
 				b.good("n3", 4, zone("a"))
 			}, []string{"n0", "n1", "n2"}},
+		"a replica on a node that is leaving is in no zone": {
+			func(b *Board) {
+				b.good("n1", 4, zone("a"))
+				b.good("n2", 4, zone("b"))
+				b.disk("v", []string{"n0", "n3"})
+				b.good("n3", 4, zone("a"), func(n *Node) { n.Cordoned = true })
+			}, []string{"n0", "n1", "n2"}},
 		"the node last on which the replica goes": {
 			func(b *Board) {
 				b.disk("v", []string{"n0", "n1"}, func(v *Volume) { v.Entries["n1"] = ownership.Removing })
@@ -90,6 +97,11 @@ func TestAStandbyGoesWhereTheOtherVolumesOfThePodFindRoomAsWell(t *testing.T) {
 			b.disk("log", []string{"n0", "n1"}, three, func(v *Volume) { v.Entries["n1"] = ownership.Removing })
 		}, "n2"},
 		"a pod of the other volume waits there": {func(b *Board) { b.pod("q", "n2", []string{"log"}) }, "n2"},
+		"a pod of the other volume waits on a node that is leaving": {func(b *Board) {
+			b.disk("log", []string{"n0"}, three)
+			b.pod("q", "n3", []string{"log"})
+		}, "n2"},
+		"a pod of the other volume waits there for its last share": {func(b *Board) { b.pod("q", "n3", []string{"log"}) }, "n1"},
 		"a pod of the volume waits where more is free": {func(b *Board) {
 			b.SetNode("n3", func(n *Node) { n.Cordoned = false })
 			b.disk("v", []string{"n0"}, three, func(v *Volume) { v.Factor = 3 })
