@@ -130,6 +130,10 @@ func TestWritersStopTogether(t *testing.T) {
 	if !strings.Contains(d.Message, "writers of a, b could not") || !strings.Contains(d.Message, "power it off") {
 		t.Errorf("without a watchdog it says: %s", d.Message)
 	}
+	d = Decide(facts("b", "a").with(reserved).with(fencedLongAgo))
+	if len(d.Volumes) != 2 || !strings.Contains(d.Message, "writers of a, b could not be stopped yet") {
+		t.Errorf("stopping %v, all on disks that keep late writes out: %s", d.Volumes, d.Message)
+	}
 	d = Decide(facts("b", "a").with(firstReserved).with(fencedLongAgo))
 	if len(d.Volumes) != 2 || !strings.Contains(d.Message, "writers of a could not") {
 		t.Errorf("stopping %v, beside a disk that keeps late writes out: %s", d.Volumes, d.Message)
