@@ -36,7 +36,7 @@ var targets = []target{
 	{dir: "internal/lineage", with: []string{"internal/ownership", "internal/explore"}},
 	{dir: "internal/ownership", with: []string{"internal/explore"}, open: true},
 	{dir: "internal/provision/wipe"},
-	{dir: "internal/provision/device", files: []string{"content.go", "create.go", "delete.go", "format.go", "held.go", "identity.go", "record.go", "wipe.go"}, open: true},
+	{dir: "internal/provision/device", files: []string{"content.go", "create.go", "delete.go", "format.go", "held.go", "identity.go", "record.go", "wipe.go"}},
 	{dir: "internal/provision/engine"},
 	{dir: "internal/provision/lvm", files: []string{
 		"activate.go", "change.go", "copying.go", "format.go", "operations.go", "removals.go", "remove.go", "wipe.go", "wipe_record.go"}, open: true},
