@@ -183,11 +183,16 @@ func (w *World) Apply(e Event) bool {
 	case forgets:
 		return w.faults().restore(0, true)
 	case apiStops, apiStarts:
-		changed := w.server.down != (e.Kind == apiStops)
-		w.server.down = e.Kind == apiStops
-		return changed
+		return turn(&w.server.down, e.Kind == apiStops)
 	}
 	return w.faults().machineEvent(e.Kind, a, b)
+}
+
+// turn sets a flag, and tells whether that changed it.
+func turn(flag *bool, to bool) (changed bool) {
+	changed = *flag != to
+	*flag = to
+	return changed
 }
 
 func (w faults) machineEvent(k Kind, a, b int) bool {
@@ -200,9 +205,7 @@ func (w faults) machineEvent(k Kind, a, b int) bool {
 	case evicts:
 		return w.evict(a)
 	case deletesNode, addsNode:
-		changed := n.deleted != (k == deletesNode)
-		n.deleted = k == deletesNode
-		return changed
+		return turn(&n.deleted, k == deletesNode)
 	case crashes:
 		return w.crash(a)
 	case boots:
@@ -220,17 +223,11 @@ func (w faults) machineEvent(k Kind, a, b int) bool {
 		}
 		return changed
 	case deafens, hears:
-		changed := n.deaf != (k == deafens)
-		n.deaf = k == deafens
-		return changed
+		return turn(&n.deaf, k == deafens)
 	case fills, drains:
-		changed := n.full != (k == fills) && w.cfg.Kind.Traits().Data
-		n.full = n.full != changed
-		return changed
+		return w.cfg.Kind.Traits().Data && turn(&n.full, k == fills)
 	case cordons, uncordons:
-		changed := n.cordoned != (k == cordons) && w.cfg.Kind.Traits().Attaches
-		n.cordoned = n.cordoned != changed
-		return changed
+		return w.cfg.Kind.Traits().Attaches && turn(&n.cordoned, k == cordons)
 	case cuts, heals:
 		return b < endpoints && w.link(a, b, k == heals)
 	case isolates, rejoins:

@@ -141,7 +141,7 @@ func stop(f *Facts, must bool, why ownership.Why) Answer {
 	left := f.unreserved()
 	if len(left) == 0 {
 		d.Reason = string(NotStoppedReserved)
-		d.Message = fmt.Sprintf("the writers of %s could not be stopped yet, and are stopped again; their disks take no write of theirs once another node owns the volumes", names(f.Running))
+		d.Message = fmt.Sprintf("the writers of %s could not be stopped yet, and the guard goes on trying; their disks take no write of theirs once another node owns the volumes", names(f.Running))
 		return d
 	}
 	d.Verb, d.Reason = Reset, string(NotStopped)
@@ -157,7 +157,7 @@ func stop(f *Facts, must bool, why ownership.Why) Answer {
 // for them the machine is reset: a disk that is cut off hangs its writers for minutes, and a reset for
 // their sake would take the machine's other pods with them.
 func (f *Facts) unreserved() []Epoch {
-	return slices.DeleteFunc(slices.Clone(f.Running), Epoch.reserved)
+	return slices.DeleteFunc(slices.Clone(f.Running), func(e Epoch) bool { return e.Reserved })
 }
 
 func names(epochs []Epoch) string {

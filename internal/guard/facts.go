@@ -18,8 +18,6 @@ type Epoch struct {
 	Reserved bool `json:"reserved,omitempty"`
 }
 
-func (e Epoch) reserved() bool { return e.Reserved }
-
 // Compare orders epochs by volume.
 func Compare(a, b Epoch) int { return cmp.Compare(a.Volume, b.Volume) }
 

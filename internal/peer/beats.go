@@ -123,14 +123,21 @@ func (b *Beats) stream(ctx context.Context, node string) {
 
 // Alive tells whether a node's beats come, or its guard answers in their place.
 func (b *Beats) Alive(node string) bool {
-	return b.within(b.heard, node) || b.within(b.vouch, node)
-}
-
-func (b *Beats) within(signs map[string]time.Time, node string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.fresh(b.heard, node) || b.fresh(b.vouch, node)
+}
+
+// fresh is called with the lock.
+func (b *Beats) fresh(signs map[string]time.Time, node string) bool {
 	at, ok := signs[node]
 	return ok && b.Clock.Since(at) < broken
+}
+
+func (b *Beats) beating(node string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fresh(b.heard, node)
 }
 
 // doubt asks a node's guard, and others about the node, each second while its beats do not come. An agent that
@@ -144,24 +151,31 @@ func (b *Beats) doubt(ctx context.Context, node string) {
 			return
 		case <-ticker.C():
 		}
-		if b.within(b.heard, node) {
+		if b.beating(node) {
 			continue
 		}
-		at, guarded := b.Clock.Now(), false
+		at := b.Clock.Now()
 		var asks sync.WaitGroup
-		if b.Guards != nil {
-			asks.Go(func() { guarded = b.Guards.Alive(ctx, node) })
-		}
+		asks.Go(func() { b.askGuard(ctx, node, at) })
 		votes := b.probe(ctx, node)
-		asks.Wait()
 		b.mu.Lock()
 		if ctx.Err() == nil {
 			b.said[node] = said{at, votes}
-			if guarded {
-				b.vouch[node] = at
-			}
 		}
 		b.mu.Unlock()
+		asks.Wait()
+	}
+}
+
+// askGuard notes at once that the guard answers: other nodes may take longer, and the answer would be old.
+func (b *Beats) askGuard(ctx context.Context, node string, at time.Time) {
+	if b.Guards == nil || !b.Guards.Alive(ctx, node) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if ctx.Err() == nil {
+		b.vouch[node] = at
 	}
 }
 

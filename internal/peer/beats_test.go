@@ -79,10 +79,13 @@ func TestANodeWhoseGuardAnswersIsAliveWhileItsAgentIsReplaced(t *testing.T) {
 		guard, dies := context.WithCancel(ctx)
 		n.serve(agent, "alpha", "alpha", nil)
 		n.serve(guard, "guard of alpha", "alpha", nil)
+		n.serve(ctx, "beta", "beta", func(s *Server) { // each probe takes its whole time
+			s.Reach = func(ctx context.Context, _ string) bool { <-ctx.Done(); return false }
+		})
 		guards := n.client(cert.Controllers)
 		guards.address = func(_ context.Context, node string) (string, error) { return "guard of " + node, nil }
 		b := &Beats{Name: "controller-0", Client: n.client(cert.Controllers), Guards: guards, Clock: clock.RealClock{}}
-		b.Follow(ctx, []string{"alpha"})
+		b.Follow(ctx, []string{"alpha", "beta"})
 		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
 		n.mu.Lock()
 		if asked := n.dials["guard of alpha"]; asked != 0 {

@@ -234,7 +234,8 @@ func (b *Board) table(volumes, nodes []string) *table {
 				m.at(nodes, node)
 			}
 		}
-		for node, state := range v.Entries { // one that is leaving gets no further attachment, so it stands in no way
+		// A node that is leaving counts here as well: it gets no further attachment, so no choice depends on it.
+		for node, state := range v.Entries {
 			if !going(state) {
 				m.at(nodes, node)
 			}
