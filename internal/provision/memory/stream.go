@@ -106,9 +106,10 @@ func (r *Replicator) Receive(ctx context.Context, h provision.StreamHeader, pipe
 }
 
 // prepare notes the stream in the record, with the place that it is received into, and returns the
-// content of its base.
-func (r *Replicator) prepare(ctx context.Context, h provision.StreamHeader) (base string, err error) {
-	err = r.alter(ctx, "Receive", h.Volume, func(f facts) (replica.Record, error) {
+// content of its base. If ctx ends first, the change goes on without its caller, so base may be read only after success.
+func (r *Replicator) prepare(ctx context.Context, h provision.StreamHeader) (string, error) {
+	var base string
+	err := r.alter(ctx, "Receive", h.Volume, func(f facts) (replica.Record, error) {
 		if h.Format != format {
 			return f.Record, fmt.Errorf("%w: a stream of format %.80q", provision.ErrConflict, h.Format)
 		}
@@ -126,7 +127,10 @@ func (r *Replicator) prepare(ctx context.Context, h provision.StreamHeader) (bas
 		}
 		return f.Begin(h, f.Receiving.Place, r.now()), nil
 	})
-	return base, err
+	if err != nil {
+		return "", err
+	}
+	return base, nil
 }
 
 func (r *Replicator) content(id string, place uint64) string {

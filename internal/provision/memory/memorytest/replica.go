@@ -38,11 +38,29 @@ func (s *shared) After(ctx context.Context, op memory.Operation, id string) erro
 	return s.Crash.After(ctx, op, id)
 }
 
+// clock is read by a process that a test has given up on, too.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
 // ReplicaNode returns a node with an empty pool. serve ends the process that it began last, and begins one that
 // offers a provisioner.
 func ReplicaNode(t *testing.T, serve func(Replicating) provision.Provisioner) conformance.ReplicaNode {
 	pool := provision.PoolRef{Type: provision.LVM, Name: "vg"}
-	disks, now, crash := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 200 * unit}), time.Unix(1e9, 0), &shared{}
+	disks, clock, crash := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 200 * unit}), &clock{now: time.Unix(1e9, 0)}, &shared{}
 	var last *memory.Provisioner
 	return conformance.ReplicaNode{
 		Pool: pool,
@@ -54,7 +72,7 @@ func ReplicaNode(t *testing.T, serve func(Replicating) provision.Provisioner) co
 				crash.At, crash.Dead = 0, false
 			}
 			last = memory.New(disks, crash)
-			return serve(Replicating{last, memory.NewReplicator(last, func() time.Time { return now })})
+			return serve(Replicating{last, memory.NewReplicator(last, clock.read)})
 		},
 		Crash: func(at int) func() bool {
 			crash.Crash = memory.Crash{At: at}
@@ -65,8 +83,8 @@ func ReplicaNode(t *testing.T, serve func(Replicating) provision.Provisioner) co
 			content := append([]byte(disks.Read(v.ID)), make([]byte, bytes)...)
 			return string(content[:bytes])
 		},
-		Pass: func(d time.Duration) { now = now.Add(d) },
-		Now:  func() time.Time { return now },
+		Pass: clock.pass,
+		Now:  clock.read,
 		Idle: func() {
 			if left := disks.Places(); left != 0 {
 				t.Errorf("%d places are left", left)
