@@ -52,11 +52,10 @@ var thickStory = []func(*copying) error{
 // write puts a text on each unit of a volume, as its user does. It fails once the process is dead,
 // and the story repeats it with the next process.
 func (s *copying) write(id, text string) error {
-	if s.c.dead() || !s.host.Exists("/dev/vg-a/"+id) {
-		return errCrash
-	}
 	for at := int64(0); at < 2*unit; at += unit {
-		s.host.WriteAt("/dev/vg-a/"+id, text+"\x00", at+4096)
+		if s.c.dead() || !s.host.WriteAt("/dev/vg-a/"+id, text+"\x00", at+4096) {
+			return errCrash
+		}
 	}
 	return nil
 }

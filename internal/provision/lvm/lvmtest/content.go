@@ -71,12 +71,16 @@ func (g *Group) zero(v *Volume, offset, length int64) {
 	})
 }
 
-// WriteAt puts a text on a device.
-func (h *Host) WriteAt(path, text string, offset int64) {
+// WriteAt puts a text on a device, and says whether the device is there.
+func (h *Host) WriteAt(path, text string, offset int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g, v := h.device(h.behind(path))
+	if v == nil {
+		return false
+	}
 	g.write(v, []byte(text), offset)
+	return true
 }
 
 func (g *Group) write(v *Volume, b []byte, offset int64) {
