@@ -24,7 +24,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-release test-alerts test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-release-all test-leave test-btrfs test-guard test-disks test-platform-all test-platform-iscsi test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-e2e-failover test-record test-fuzz mutants soak ## Everything, long models included
+test-all: test test-release-all test-leave test-btrfs test-guard test-disks test-platform-all test-platform-iscsi test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-e2e-failover test-e2e-attach test-record test-fuzz mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -172,6 +172,14 @@ test-e2e-restore: lab-tools images image-scheduler bin/kubectl-berth ## An API s
 test-e2e-failover: lab-tools images ## A shared disk on iSCSI whose node loses its power: the time of each step
 	go run ./test/demo install guard.enabled=true disk.enabled=true
 	go test -tags e2e,thorough -count=1 -timeout 40m -v -run 'OutlivesTheNode' ./test/e2e
+
+# A CSIDriver cannot be changed, so that of the other variant goes first.
+.PHONY: test-e2e-attach
+test-e2e-attach: lab-tools images ## The same disks with VolumeAttachments, for clusters that want them
+	go run ./test/demo install guard.enabled=true
+	go run ./test/demo install guard.enabled=true disk.enabled=true disk.attachRequired=true
+	go test -tags e2e,thorough -count=1 -timeout 40m -v -run 'WithVolumeAttachments' ./test/e2e
+	go run ./test/demo install guard.enabled=true
 
 # The writers that play against the faults, in an image of their own.
 .PHONY: image-writer

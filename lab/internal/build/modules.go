@@ -80,6 +80,13 @@ var Provisioner = Module{
 	LDFlags:  []string{"-X main.version=v6.3.0"},
 }
 
+// Attacher has the CSI attacher, which runs only where the disks' driver has attachRequired.
+var Attacher = Module{
+	Name:     "attacher",
+	Packages: []string{"github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher"},
+	LDFlags:  []string{"-X main.version=v4.13.0"},
+}
+
 // Snapshotter has the CSI snapshotter, and the controller of VolumeSnapshots that a
 // cluster has once.
 var Snapshotter = Module{
@@ -102,7 +109,7 @@ var Etcd = Module{
 var Pause = Module{Name: "pause", Packages: []string{"."}}
 
 // Modules lists everything the lab can build.
-var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner, Snapshotter, Etcd, Pause}
+var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner, Attacher, Snapshotter, Etcd, Pause}
 
 // Get builds a module, or takes it from the store, and returns the directory
 // of its programs.

@@ -19,6 +19,7 @@ const (
 	Busybox            = "localhost/busybox:1"
 	Provisioner        = "localhost/csi-provisioner:v6.3.0"
 	Resizer            = "localhost/csi-resizer:v2.3.0"
+	Attacher           = "localhost/csi-attacher:v4.13.0"
 	Snapshotter        = "localhost/csi-snapshotter:v8.7.0"
 	SnapshotController = "localhost/snapshot-controller:v8.7.0"
 )
@@ -42,6 +43,7 @@ var sources = []source{
 	{Busybox, "image-busybox", busybox},
 	{Provisioner, "image-csi-provisioner", program(build.Provisioner, "csi-provisioner", "65532:65532")},
 	{Resizer, "image-csi-resizer", program(build.Sidecars, "csi-resizer", "65532:65532")},
+	{Attacher, "image-csi-attacher", program(build.Attacher, "csi-attacher", "65532:65532")},
 	{Snapshotter, "image-csi-snapshotter", program(build.Snapshotter, "csi-snapshotter", "65532:65532")},
 	{SnapshotController, "image-snapshot-controller", program(build.Snapshotter, "snapshot-controller", "65532:65532")},
 }
