@@ -119,7 +119,7 @@ func (p *wiper) wipeDevice(ctx context.Context, name, id string) (wiped bool, er
 	if err != nil {
 		return false, fmt.Errorf("%w: looking how large it is: %w", provision.ErrUnavailable, err)
 	}
-	whole := wipe.Range{Length: size, Step: p.config.WipeStep, Done: r.Wiped}
+	whole := wipe.Range{Length: size, Step: p.config.WipeStep, Done: r.Lasting()}
 	err = wipe.Do(ctx, h, r.How, whole, p.wiped(ctx, name, id, r.Wiped))
 	return err == nil, err
 }

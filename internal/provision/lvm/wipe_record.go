@@ -18,11 +18,13 @@ func (p *wiper) wiped(ctx context.Context, name, id string, recorded int64) wipe
 			return nil
 		}
 		err := p.carryOut(ctx, change{group: name, id: id, plan: func(g *group.Facts, _ bool) (*group.Step, error) { return p.planner().Wiped(g, id, done) }})
-		if err == nil {
+		switch {
+		case err == nil:
 			recorded = done
-		}
-		if err == nil || done < recorded || ctx.Err() != nil {
-			return err // a record that says more than is done must not stay
+			return nil
+		case done < recorded: // the disk ignored a write, and the record says more than lasts
+			p.doubt(name, id)
+			return err
 		}
 		// Without the record a restart wipes more than it must. Ending here would be worse: the
 		// same bytes would be wiped again and again, and the room that the record lacks would
@@ -30,4 +32,13 @@ func (p *wiper) wiped(ctx context.Context, name, id string, recorded int64) wipe
 		_, err = p.remnant(name, id)
 		return err
 	}
+}
+
+// doubt notes that the recorded progress of a remnant is not to be believed.
+func (p *wiper) doubt(name, id string) {
+	p.engine.With(name, func(g *group.Facts) {
+		if g != nil && g.Wiping[id] != nil {
+			g.Wiping[id].Doubted = true
+		}
+	})
 }

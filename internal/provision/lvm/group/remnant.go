@@ -15,8 +15,11 @@ type Remnant struct {
 	size   int64
 	How    provision.Wipe
 	inline provision.Inline
-	// Wiped is how many bytes from its beginning need not be wiped again.
+	// Wiped is how many bytes from its beginning need not be wiped again, by the record.
 	Wiped int64
+	// Doubted says that the disk ignored a write after that was recorded, and that the record could
+	// not be taken back.
+	Doubted bool
 	// strange is a layout that others gave it and with which wiping may not reach all of its
 	// storage: zeros in a cache cover nothing once the cache is gone.
 	strange string
@@ -24,6 +27,14 @@ type Remnant struct {
 	// process that writes to it waits until it is resumed.
 	Suspended bool
 	Tries
+}
+
+// Lasting returns how many bytes from its beginning need not be wiped again.
+func (r *Remnant) Lasting() int64 {
+	if r.Doubted {
+		return 0
+	}
+	return r.Wiped
 }
 
 // strange returns a layout, but an empty string if a write to such a logical volume reaches all
