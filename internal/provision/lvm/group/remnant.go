@@ -17,8 +17,8 @@ type Remnant struct {
 	inline provision.Inline
 	// Wiped is how many bytes from its beginning need not be wiped again, by the record.
 	Wiped int64
-	// Doubted says that the disk ignored a write after that was recorded, and that the record could
-	// not be taken back.
+	// Doubted says that the disk ignored a write since then. The record may be there still, if it
+	// could not be taken back.
 	Doubted bool
 	// strange is a layout that others gave it and with which wiping may not reach all of its
 	// storage: zeros in a cache cover nothing once the cache is gone.
