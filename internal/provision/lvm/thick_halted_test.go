@@ -98,3 +98,21 @@ func TestThickCopiesAreMadeAndTidiedUpAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatHelpedToMakeACopyGoesAtOnceWithTheCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 100, func(r *provision.CreateRequest) { r.Wipe = provision.WipeNone })
+		s.took()
+		synctest.Wait()
+		ended := removeSoon(t.Context(), s.p, "snap-1").ended
+		synctest.Wait()
+		s.let()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if p := s.pool(); p.Free != 98*unit || p.Foreign != 0 {
+			t.Errorf("left is %+v", p)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package lvm_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -178,33 +179,72 @@ func TestADeletionOfWhatIsBeingWipedStartsNoProcess(t *testing.T) {
 
 // The disk is not to be believed any more, and neither are the bytes that it took before.
 func TestNoProgressIsBelievedOnceTheDiskIgnoredAWriteThoughTheRecordCannotBeTakenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		host, c := wiping()
-		c.WipeStep, c.WipeRecord = unit, unit
-		lied := false
-		var begun []int64
-		host.Disturb(func(h *lvmtest.Host) {
-			h.Wiping = func(_ string, offset, _ int64, do func() error) error {
-				begun = append(begun, offset/unit)
-				if offset == 2*unit && !lied {
-					lied = true
-					return nil
+	for name, refused := range map[string]func(args string) bool{
+		"LVM does not take it back":     func(args string) bool { return !strings.Contains(args, "--addtag") },
+		"LVM writes no record at first": func(args string) bool { return strings.Contains(args, "berth.dev/wiped=") },
+	} {
+		t.Run(name, inBubble(func(t *testing.T) {
+			host, c := wiping()
+			c.WipeStep, c.WipeRecord = unit, unit
+			var lied time.Time
+			var begun []int64
+			host.Disturb(func(h *lvmtest.Host) {
+				h.Wiping = func(_ string, offset, _ int64, do func() error) error {
+					begun = append(begun, offset/unit)
+					if offset == 2*unit && lied.IsZero() {
+						lied = time.Now()
+						return nil
+					}
+					return do()
 				}
-				return do()
-			}
-			h.Around = only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-				if lied && !strings.Contains(strings.Join(c.Args, " "), "--addtag") {
-					return nil, exit5(c)
-				}
-				return do()
+				h.Around = only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+					if time.Since(lied) < time.Minute && refused(strings.Join(c.Args[3:], " ")) {
+						return nil, exit5(c)
+					}
+					return do()
+				})
 			})
+			p, _ := start(t, c)
+			holdsSecret(t, host, p, request("pvc-1", 4))
+			remove(t, p, "pvc-1")
+			settle(t, p)
+			again := begun[3:]
+			for len(again) > 4 && again[0] == 0 { // each try begins anew, and ends without a record
+				again = again[1:]
+			}
+			if !slices.Equal(begun[:3], []int64{0, 1, 2}) || !slices.Equal(again, []int64{0, 1, 2, 3}) {
+				t.Errorf("the steps begin at %v", begun)
+			}
+		}))
+	}
+}
+
+// The disk may be with another program by now.
+func TestWhatIsNoRemnantAnyMoreIsNotOpenedToBeWiped(t *testing.T) {
+	for name, change := range map[string]func(v *lvmtest.Volume){
+		"it is a volume again":        func(v *lvmtest.Volume) { v.Tags = []string{"berth.dev/volume=pvc-1"} },
+		"others are at work with it":  func(v *lvmtest.Volume) { v.Layout = "cache" },
+		"it bears no tag of Berth's":  func(v *lvmtest.Volume) { v.Tags = nil },
+		"it is a remnant of Berth's!": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			host, c := wiping()
+			held := false
+			c.Devices = &holding{Host: host, happens: func() { held = true }}
+			p, err := lvm.New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			create(t, p, request("pvc-1", 2))
+			remove(t, p, "pvc-1")
+			if change != nil {
+				host.On("/dev/vg-a/pvc-1", change)
+				_, _ = p.Get(t.Context(), "pvc-unknown") // which has all groups read
+			}
+			_ = p.WipeRemnant(t.Context(), vg.Name, "pvc-1") // which may say why it does not wipe it
+			if held != (change == nil) {
+				t.Errorf("it is held to be wiped is %v", held)
+			}
 		})
-		p, _ := start(t, c)
-		holdsSecret(t, host, p, request("pvc-1", 4))
-		remove(t, p, "pvc-1")
-		settle(t, p)
-		if len(begun) < 4 || begun[3] != 0 {
-			t.Errorf("the steps begin at %v", begun)
-		}
-	})
+	}
 }
