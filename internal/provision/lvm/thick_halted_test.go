@@ -104,9 +104,12 @@ func TestWhatHelpedToMakeACopyGoesAtOnceWithTheCopy(t *testing.T) {
 		s := thick(t, 100, func(r *provision.CreateRequest) { r.Wipe = provision.WipeNone })
 		s.took()
 		synctest.Wait()
+		removal := pause(s.host, "lvremove")
 		ended := removeSoon(t.Context(), s.p, "snap-1").ended
-		synctest.Wait()
 		s.let()
+		<-removal.begun
+		synctest.Wait() // until the filling has ended, and nothing else looks for work
+		close(removal.may)
 		if err := <-ended; err != nil {
 			t.Fatal(err)
 		}

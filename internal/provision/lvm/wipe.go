@@ -118,7 +118,7 @@ func (p *wiper) wipeDevice(ctx context.Context, name, id string) (there bool, er
 	whole := wipe.Range{Length: size, Step: p.config.WipeStep, Done: r.Lasting()}
 	err = wipe.Do(ctx, h, r.How, whole, p.progress(ctx, name, id, r.Wiped))
 	if errors.Is(err, wipe.ErrNotZeros) {
-		p.doubt(name, id)
+		p.engine.With(name, func(g *group.Facts) { g.Doubt(id) })
 	}
 	return true, err
 }

@@ -35,12 +35,3 @@ func (p *wiper) progress(ctx context.Context, name, id string, recorded int64) w
 		return nil
 	}
 }
-
-// doubt notes that the disk of a remnant ignored a write. It may have ignored earlier ones, too.
-func (p *wiper) doubt(name, id string) {
-	p.engine.With(name, func(g *group.Facts) {
-		if g != nil && g.Wiping[id] != nil {
-			g.Wiping[id].Doubted = true
-		}
-	})
-}

@@ -17,9 +17,9 @@ type Remnant struct {
 	inline provision.Inline
 	// Wiped is how many bytes from its beginning need not be wiped again, by the record.
 	Wiped int64
-	// Doubted says that the disk ignored a write since then. The record may be there still, if it
+	// doubted says that the disk ignored a write since then. The record may be there still, if it
 	// could not be taken back.
-	Doubted bool
+	doubted bool
 	// strange is a layout that others gave it and with which wiping may not reach all of its
 	// storage: zeros in a cache cover nothing once the cache is gone.
 	strange string
@@ -31,10 +31,18 @@ type Remnant struct {
 
 // Lasting returns how many bytes from its beginning need not be wiped again.
 func (r *Remnant) Lasting() int64 {
-	if r.Doubted {
+	if r.doubted {
 		return 0
 	}
 	return r.Wiped
+}
+
+// Doubt notes that the disk of a remnant ignored a write, if the group is known and has the remnant.
+// It may have ignored earlier writes, too.
+func (g *Facts) Doubt(id string) {
+	if g != nil && g.Wiping[id] != nil {
+		g.Wiping[id].doubted = true
+	}
 }
 
 // strange returns a layout, but an empty string if a write to such a logical volume reaches all

@@ -101,7 +101,7 @@ func (g *Facts) Inherit(old *Facts) {
 	}
 	for id, r := range g.Wiping {
 		if before := old.Wiping[id]; before != nil {
-			r.Tries, r.Doubted = before.Tries, before.Doubted
+			r.Tries, r.doubted = before.Tries, before.doubted
 		}
 	}
 	for id, p := range g.Pending {
