@@ -3,6 +3,7 @@ package lvm_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,18 +39,18 @@ func TestAGroupIsNotReadForACopyWhileItIsChanged(t *testing.T) {
 		})
 		s.took()
 		synctest.Wait() // until the copy is to be tried again
-		changing := false
+		var changing atomic.Bool
 		s.host.Disturb(func(h *lvmtest.Host) {
 			h.Copying = nil
 			h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
 				switch {
-				case c.Operation == "fullreport" && changing:
+				case c.Operation == "fullreport" && changing.Load():
 					t.Error("the group is read while it is changed")
 				case c.Operation == "lvcreate":
-					changing = true
+					changing.Store(true)
 					out, err := do()
 					<-time.After(time.Minute)
-					changing = false
+					changing.Store(false)
 					return out, err
 				}
 				return do()
@@ -99,7 +100,7 @@ func TestThickCopiesAreMadeAndTidiedUpAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatHelpedToMakeACopyGoesAtOnceWithTheCopy(t *testing.T) {
+func TestTheCopyOnWriteVolumeOfACopyGoesAtOnceWithTheCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := thick(t, 100, func(r *provision.CreateRequest) { r.Wipe = provision.WipeNone })
 		s.took()

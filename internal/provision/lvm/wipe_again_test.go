@@ -3,6 +3,7 @@ package lvm_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,7 @@ import (
 )
 
 // An administrator who learns that the wrong volume was deleted may save the rest of it.
-func TestAWipingEndsOnceOthersHaveToDoWithTheRemnant(t *testing.T) {
+func TestAWipingEndsOnceOthersChangeTheRemnant(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  func(v *lvmtest.Volume)
 		problem string
@@ -111,14 +112,14 @@ func TestAVolumeIsDeletedOnceNoOtherChangeOfTheGroupRuns(t *testing.T) {
 		host, c := wiping()
 		p, _ := start(t, c)
 		create(t, p, request("pvc-1", 2))
-		creating := false
+		var creating atomic.Bool
 		disturb(host, func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
 			switch {
 			case c.Operation == "lvcreate":
-				creating = true
+				creating.Store(true)
 				<-time.After(time.Second)
-				creating = false
-			case creating:
+				creating.Store(false)
+			case creating.Load():
 				t.Errorf("LVM runs %s at the same time", c.Operation)
 			}
 			return do()

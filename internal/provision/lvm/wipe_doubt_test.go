@@ -160,7 +160,7 @@ func TestADeletedVolumeIsGoneThoughAForeignOneOfAnotherGroupBearsItsName(t *test
 	})
 }
 
-func TestADeletionOfWhatIsBeingWipedStartsNoProcess(t *testing.T) {
+func TestADeletionOfAVolumeThatIsBeingWipedStartsNoProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
 		counter, c := counted(host)
@@ -218,13 +218,13 @@ func TestNoProgressIsBelievedOnceTheDiskIgnoredAWriteThoughTheRecordCannotBeTake
 	}
 }
 
-// The disk may be with another program by now.
-func TestWhatIsNoRemnantAnyMoreIsNotOpenedToBeWiped(t *testing.T) {
+// Another program may work with the logical volume by now.
+func TestALogicalVolumeThatIsNoRemnantAnyMoreIsNotOpenedToBeWiped(t *testing.T) {
 	for name, change := range map[string]func(v *lvmtest.Volume){
-		"it is a volume again":        func(v *lvmtest.Volume) { v.Tags = []string{"berth.dev/volume=pvc-1"} },
-		"others are at work with it":  func(v *lvmtest.Volume) { v.Layout = "cache" },
-		"it bears no tag of Berth's":  func(v *lvmtest.Volume) { v.Tags = nil },
-		"it is a remnant of Berth's!": nil,
+		"it is a volume again":       func(v *lvmtest.Volume) { v.Tags = []string{"berth.dev/volume=pvc-1"} },
+		"others are at work with it": func(v *lvmtest.Volume) { v.Layout = "cache" },
+		"it bears no tag of Berth's": func(v *lvmtest.Volume) { v.Tags = nil },
+		"it is a remnant still":      nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			host, c := wiping()
