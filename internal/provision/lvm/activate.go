@@ -116,9 +116,6 @@ func (p *waker) inactive() map[string][]string {
 // device was made, if the kernel does not tell, or if the device is not this group's. The next
 // report then has the uuid.
 func (p *reader) made(name, lv string) (uuid string) {
-	if lv == "" {
-		return ""
-	}
 	uuid, _ = p.config.Devices.UUID(group.MappingName(name, lv)) // empty with an error
 	p.engine.With(name, func(g *group.Facts) {
 		if g == nil || !strings.HasPrefix(uuid, "LVM-"+strings.ReplaceAll(g.UUID, "-", "")) {

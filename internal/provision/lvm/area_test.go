@@ -84,6 +84,7 @@ func TestOwnChangesAreReckonedWithUntilLVMTellsOfTheMetadata(t *testing.T) {
 		started, c := counted(host)
 		p, _ := start(t, c)
 		setArea(host, 1020*kib, 34*kib)
+		synctest.Wait() // until it watches
 		poolOf(t, p, vg)
 		started.Take()
 		for _, id := range []string{"pvc-1", "pvc-2", "pvc-3"} {
@@ -110,6 +111,7 @@ func TestAGroupIsNotReportedAsFullByReckoningAlone(t *testing.T) {
 		_, c := counted(host)
 		p, _ := start(t, c)
 		setArea(host, 1020*kib, 34*kib)
+		synctest.Wait() // until it watches
 		poolOf(t, p, vg)
 		for _, id := range []string{"pvc-1", "pvc-2", "pvc-3"} {
 			create(t, p, request(id, 1))

@@ -104,7 +104,8 @@
 // its tag. Then the volume is gone, but its name and its room stay taken. Run wipes it (package
 // wipe), one at a time in each group and with the device opened exclusively, and removes it only
 // then. A tag records from time to time how many bytes were overwritten, and after a restart Run
-// continues behind them. A volume that cannot be wiped is kept, and Run tries again.
+// continues behind them. A volume that cannot be wiped is kept, and Run tries again. Run stops
+// once an administrator has made the logical volume a volume again.
 //
 // # Device nodes
 //

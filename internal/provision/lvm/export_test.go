@@ -1,5 +1,17 @@
 package lvm
 
+import "context"
+
+// GoOn takes the next step of a copy of a thick volume, as if it was due a moment ago.
+func (p *Provisioner) GoOn(ctx context.Context, group, id string) error {
+	return p.copier.goOn(ctx, group, id)
+}
+
+// WipeRemnant wipes and removes a remnant, as if it was one a moment ago.
+func (p *Provisioner) WipeRemnant(ctx context.Context, group, name string) error {
+	return p.wiper.wipeRemnant(ctx, group, name)
+}
+
 // Halted returns how many copies other operations keep from being filled.
 func (p *Provisioner) Halted() int {
 	p.copier.running.mu.Lock()

@@ -47,6 +47,7 @@ func TestAVolumeIsNotDeletedWhileItIsFormatted(t *testing.T) {
 				if err := p.Delete(short, "pvc-1"); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("deleting it: %v", err)
 				}
+				synctest.Wait() // until nothing more is done for that caller
 				close(open)
 				if err := <-ended; err != nil {
 					t.Errorf("formatting it: %v", err)

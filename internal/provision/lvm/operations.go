@@ -64,28 +64,25 @@ func (p *Provisioner) notElsewhere(ctx context.Context, r provision.CreateReques
 	if err := p.engine.LoadOnce(ctx); err != nil {
 		return err
 	}
-	elsewhere := func() (provision.PoolRef, bool, error) {
+	elsewhere := func() error {
 		pool, ok, err := p.state.find(r.ID)
-		return pool, ok && pool != r.Pool, err
-	}
-	pool, other, err := elsewhere()
-	if err != nil {
+		if ok && pool != r.Pool {
+			err = cmp.Or(err, group.ConflictElsewhere(r.ID, pool))
+		}
 		return err
 	}
-	if other {
-		name, _ := group.Split(pool)
-		p.refresh(ctx, name)
-		pool, other, err = elsewhere()
+	if elsewhere() == nil {
+		return nil
 	}
-	if err == nil && other {
-		err = group.ConflictElsewhere(r.ID, pool)
+	if err := p.refreshAll(ctx); err != nil { // it may be there no more
+		return err
 	}
-	return err
+	return elsewhere()
 }
 
 // known returns ErrPoolMissing unless there is such a pool.
 func (p *Provisioner) known(ctx context.Context, ref provision.PoolRef) error {
-	if ref.Type != provision.LVM && ref.Type != provision.LVMThin || ref.Type != provision.TypeOf(ref.Name) {
+	if ref.Type != provision.TypeOf(ref.Name) {
 		return fmt.Errorf("%w: no pool of type %s that LVM manages is named %s", provision.ErrPoolMissing, ref.Type, ref.Name)
 	}
 	name, thin := group.Split(ref)

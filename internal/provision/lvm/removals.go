@@ -2,7 +2,6 @@ package lvm
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -86,7 +85,7 @@ func (p *remover) removeWithOthers(ctx context.Context, pool provision.PoolRef, 
 	case err == nil:
 		p.engine.Tasks.Go(func() {
 			defer unlockGroup()
-			p.removeAll(context.WithoutCancel(ctx), p.removals.take(r, atOnce))
+			p.removeAll(context.WithoutCancel(ctx), pool, p.removals.take(r, atOnce))
 		})
 	case len(p.removals.take(r, 1)) > 0: // its caller gave up, and no other caller took it
 		unlock()
@@ -100,12 +99,12 @@ func (p *remover) removeWithOthers(ctx context.Context, pool provision.PoolRef, 
 	}
 }
 
-// removeAll makes removals. The caller holds their group's lock.
-func (p *remover) removeAll(ctx context.Context, all []*removal) {
+// removeAll makes removals from a pool. The caller holds their group's lock.
+func (p *remover) removeAll(ctx context.Context, pool provision.PoolRef, all []*removal) {
 	for _, r := range all {
 		r.taken()
 	}
-	p.removeTogether(ctx, all)
+	p.removeTogether(ctx, pool, all)
 	for _, r := range all { // one that is made has no step left, and each other gets its own error
 		err := p.carryOutLocked(ctx, r.change)
 		r.unlock()
@@ -113,44 +112,28 @@ func (p *remover) removeAll(ctx context.Context, all []*removal) {
 	}
 }
 
-// removeTogether makes with one process the removals that the cached facts allow, if they are
-// more than one.
-func (p *remover) removeTogether(ctx context.Context, all []*removal) {
-	var together []change
-	for _, r := range all {
-		if done, err := p.decide(r.change); !done && err == nil {
-			together = append(together, r.change)
+// removeTogether makes with one process the removals that the cached facts allow. Those that it
+// does not make are tried one by one afterwards.
+func (p *remover) removeTogether(ctx context.Context, pool provision.PoolRef, all []*removal) {
+	c := p.planned(p.inOne(pool, all))
+	steps, _ := p.engine.Decide(c, false)
+	defer p.engine.End(c)
+	_, _ = p.engine.Take(ctx, c, steps)
+}
+
+// inOne is one change for those of several removals from a pool that can be made now, if they
+// are more than one.
+func (p *remover) inOne(pool provision.PoolRef, all []*removal) change {
+	name, thin := group.Split(pool)
+	return change{group: name, plan: func(g *group.Facts, fresh bool) (*group.Step, error) {
+		var ids []string
+		for _, r := range all {
+			if s, _ := r.plan(g, fresh); s != nil && p.state.twins(r.id) == nil {
+				ids = append(ids, r.id)
+			}
 		}
-	}
-	if len(together) > 1 {
-		_, thin := group.Split(all[0].pool)
-		p.removeInOne(ctx, p.inOne(together, thin))
-	}
-}
-
-// removeInOne carries out one change for several removals. The removals that it does not make are
-// tried one by one.
-func (p *remover) removeInOne(ctx context.Context, c change) {
-	made := p.planned(c)
-	steps, err := p.engine.Decide(made, false)
-	if err == nil {
-		defer p.engine.End(made)
-		_, err = p.engine.Take(ctx, made, steps)
-	}
-	if err != nil {
-		backend{p.waker}.LookAgain(ctx, c.group)
-	}
-}
-
-// inOne is one change for several removals of a pool, each of which was planned.
-func (p *remover) inOne(removals []change, thin string) change {
-	var ids []string
-	for _, c := range removals {
-		ids = append(ids, c.id)
-	}
-	return change{group: removals[0].group, plan: func(g *group.Facts, _ bool) (*group.Step, error) {
-		if g == nil {
-			return nil, fmt.Errorf("%w: %s", provision.ErrPoolMissing, removals[0].group)
+		if len(ids) < 2 {
+			return nil, nil
 		}
 		return p.planner().Removal(g, thin, ids...), nil
 	}}

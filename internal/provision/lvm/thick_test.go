@@ -256,14 +256,15 @@ func TestASnapshotIsKeptWhileAVolumeIsMadeFromIt(t *testing.T) {
 
 func TestACopyThatIsDeletedIsCopiedNoFurther(t *testing.T) {
 	for name, tc := range map[string]struct {
+		id         string
 		begin, end func(*site) error
 	}{
 		"a snapshot": {
-			func(s *site) error { _, err := s.snapshot("snap-1", "pvc-1"); return err },
+			"snap-1", func(s *site) error { _, err := s.snapshot("snap-1", "pvc-1"); return err },
 			func(s *site) error { return s.p.DeleteSnapshot(s.Context(), "snap-1") },
 		},
 		"a clone": {
-			func(s *site) error { _, err := s.copy("pvc-2", 2, provision.Source{Volume: "pvc-1"}); return err },
+			"pvc-2", func(s *site) error { _, err := s.copy("pvc-2", 2, provision.Source{Volume: "pvc-1"}); return err },
 			func(s *site) error { return s.p.Delete(s.Context(), "pvc-2") },
 		},
 	} {
@@ -288,6 +289,9 @@ func TestACopyThatIsDeletedIsCopiedNoFurther(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() { ended <- tc.end(s) }()
 				eventually(t, func() bool { return s.p.Halted() > 0 }, "nobody stops it")
+				if err := s.p.GoOn(t.Context(), vg.Name, tc.id); err != nil {
+					t.Errorf("going on with it: %v", err)
+				}
 				s.let()
 				if err := <-ended; err != nil {
 					t.Fatal(err)

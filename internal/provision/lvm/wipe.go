@@ -35,13 +35,8 @@ func (p *wiper) mark(ctx context.Context, name, id string) error {
 
 func (p *wiper) markLocked(ctx context.Context, name, id string) error {
 	c := change{group: name, id: id, plan: func(g *group.Facts, fresh bool) (*group.Step, error) { return p.planner().Mark(g, id, fresh) }}
-	done, err := p.decide(c)
-	if errors.Is(err, provision.ErrInUse) { // the known user may be gone
-		p.refresh(ctx, name)
-		done, err = p.decide(c)
-	}
-	if done || errors.Is(err, provision.ErrInUse) {
-		return err // deleted meanwhile, and perhaps held by the wiper
+	if done, _ := p.decide(c); done {
+		return nil // deleted meanwhile, and perhaps held by the wiper
 	}
 	// LVM refuses to remove an open volume, and would not refuse this change. A process that
 	// opens the device from now on keeps it from being wiped and removed until it closes it.
@@ -94,15 +89,16 @@ func (p *wiper) wipeRemnant(ctx context.Context, name, id string) error {
 	if done, err := p.decide(c); done || err != nil {
 		return err
 	}
-	if wiped, err := p.wipeDevice(ctx, name, id); !wiped || err != nil {
+	if there, err := p.wipeDevice(ctx, name, id); !there || err != nil {
 		return err
 	}
 	return p.carryOut(ctx, c)
 }
 
 // wipeDevice wipes a remnant, unless it is a volume again: an administrator may have made it one,
-// unnoticed by Berth. While the device is held no pod can begin to use it.
-func (p *wiper) wipeDevice(ctx context.Context, name, id string) (wiped bool, err error) {
+// unnoticed by Berth, and then it is not there any more as a remnant. While the device is held no
+// pod can begin to use it.
+func (p *wiper) wipeDevice(ctx context.Context, name, id string) (there bool, err error) {
 	h, err := p.hold(ctx, name, id)
 	if err != nil {
 		return false, err
@@ -112,19 +108,23 @@ func (p *wiper) wipeDevice(ctx context.Context, name, id string) (wiped bool, er
 		return false, err
 	}
 	r, err := p.remnant(name, id)
-	if r == nil || err != nil {
+	if r == nil {
 		return false, err
 	}
 	size, err := h.Size()
 	if err != nil {
 		return false, fmt.Errorf("%w: looking how large it is: %w", provision.ErrUnavailable, err)
 	}
-	whole := wipe.Range{Length: size, Step: p.config.WipeStep, Done: r.Wiped}
-	err = wipe.Do(ctx, h, r.How, whole, p.wiped(ctx, name, id, r.Wiped))
-	return err == nil, err
+	whole := wipe.Range{Length: size, Step: p.config.WipeStep, Done: r.Lasting()}
+	err = wipe.Do(ctx, h, r.How, whole, p.progress(ctx, name, id, r.Wiped))
+	if errors.Is(err, wipe.ErrNotZeros) {
+		p.engine.With(name, func(g *group.Facts) { g.Doubt(id) })
+	}
+	return true, err
 }
 
-// remnant returns the facts about a remnant that may be wiped; nil if there is none.
+// remnant returns the facts about a remnant that may be wiped; nil if there is none, or with an
+// error.
 func (p *wiper) remnant(name, id string) (r *group.Remnant, err error) {
 	p.engine.With(name, func(g *group.Facts) {
 		there := false
@@ -160,9 +160,6 @@ func (p *waker) hold(ctx context.Context, name, id string) (Holder, error) {
 // awake makes sure that a logical volume has its device, which may be absent after a restart of
 // the machine. It returns the path of the device and the identity that proves it.
 func (p *waker) awake(ctx context.Context, name, lv string) (path string, is provision.Identity, err error) {
-	if path, is = p.device(name, lv); p.config.Devices.Leads(path, is) == nil {
-		return path, is, nil
-	}
 	unlock, err := p.engine.UnitLocks.Lock(ctx, name)
 	if err != nil {
 		return "", "", err

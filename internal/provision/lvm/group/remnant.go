@@ -15,8 +15,11 @@ type Remnant struct {
 	size   int64
 	How    provision.Wipe
 	inline provision.Inline
-	// Wiped is how many bytes from its beginning need not be wiped again.
+	// Wiped is how many bytes from its beginning need not be wiped again, by the record.
 	Wiped int64
+	// doubted says that the disk ignored a write since then. The record may be there still, if it
+	// could not be taken back.
+	doubted bool
 	// strange is a layout that others gave it and with which wiping may not reach all of its
 	// storage: zeros in a cache cover nothing once the cache is gone.
 	strange string
@@ -24,6 +27,22 @@ type Remnant struct {
 	// process that writes to it waits until it is resumed.
 	Suspended bool
 	Tries
+}
+
+// Lasting returns how many bytes from its beginning need not be wiped again.
+func (r *Remnant) Lasting() int64 {
+	if r.doubted {
+		return 0
+	}
+	return r.Wiped
+}
+
+// Doubt notes that the disk of a remnant ignored a write, if the group is known and has the remnant.
+// It may have ignored earlier writes, too.
+func (g *Facts) Doubt(id string) {
+	if g != nil && g.Wiping[id] != nil {
+		g.Wiping[id].doubted = true
+	}
 }
 
 // strange returns a layout, but an empty string if a write to such a logical volume reaches all

@@ -100,8 +100,8 @@ func (g *Facts) Inherit(old *Facts) {
 		return
 	}
 	for id, r := range g.Wiping {
-		if old.Wiping[id] != nil {
-			r.Tries = old.Wiping[id].Tries
+		if before := old.Wiping[id]; before != nil {
+			r.Tries, r.doubted = before.Tries, before.doubted
 		}
 	}
 	for id, p := range g.Pending {

@@ -176,7 +176,7 @@ func (p Planner) Wiped(g *Facts, id string, done int64) (*Step, error) {
 	}
 	return &Step{Command: p.wipedCommand(g.Name, id, g.Wiping[id].Wiped, done), Learn: func(g *Facts) {
 		if r := g.Wiping[id]; r != nil {
-			r.Wiped = done
+			r.Wiped, r.doubted = done, false
 		}
 	}}, nil
 }

@@ -239,6 +239,30 @@ func TestADeletedVolumeIsARemnantUntilItIsWiped(t *testing.T) {
 	}
 }
 
+func TestARemnantWhoseDiskIgnoredAWriteIsWipedAnewUntilItIsRecordedHowFar(t *testing.T) {
+	var gone *Facts
+	gone.Doubt("pvc-2") // a group that is not known any more
+	g := thick(wiping("pvc-2"))
+	g.Doubt("pvc-3") // a remnant that is not there any more
+	take := learnt(t, g)
+	take(planner.Wiped(g, "pvc-2", 2*mib))
+	lasts := func(g *Facts, want int64) {
+		t.Helper()
+		if got := g.Wiping["pvc-2"].Lasting(); got != want {
+			t.Errorf("%d bytes last, want %d", got, want)
+		}
+	}
+	lasts(g, 2*mib)
+	g.Doubt("pvc-2")
+	lasts(g, 0)
+	reported := thick(wiping("pvc-2"))
+	reported.Wiping["pvc-2"].Wiped = 2 * mib
+	reported.Inherit(g)
+	lasts(reported, 0)
+	take(planner.Wiped(g, "pvc-2", mib))
+	lasts(g, mib)
+}
+
 func TestARemnantThatOthersUseIsNeitherWipedNorRemoved(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  func(*Facts)
