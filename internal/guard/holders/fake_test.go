@@ -26,6 +26,7 @@ const (
 	isChar    = "character device 0:0"
 	onTree    = "a file on 0:31"
 	silent    = "what does not answer"
+	ended     = "what has ended"
 )
 
 var errSilent = errors.New("input/output error")
@@ -59,6 +60,7 @@ func newFake(t *testing.T) *fake {
 	f.process(1, "/init.scope")
 	f.link("proc/1/ns/mnt", "mnt:[init]")
 	f.write("sys/dev/block/0:0/uevent", "MAJOR=0\nDEVNAME=disk\n")
+	f.write("sys/dev/block/8:1/uevent", "DEVNAME=disk\n") // which it is not
 	f.write("dev/disk", "")
 	log := funcr.New(func(_, args string) { f.told = append(f.told, args) }, funcr.Options{})
 	kernel, err := Config{Agent: func() string { return pods + "/pod-agent/one" }, Log: log}.kernelOf(f.host())
@@ -157,6 +159,8 @@ func (f *fake) stat(link string) (st unix.Statx_t, err error) {
 		st.Mode = unix.S_IFCHR
 	case silent:
 		return st, errSilent
+	case ended:
+		return st, unix.ESRCH
 	}
 	return st, nil
 }

@@ -122,7 +122,7 @@ func (k *Kernel) isTenant(cgroup string) bool {
 		return false
 	}
 	for _, own := range []string{k.own, k.agent()} {
-		if pod := path.Dir(own); own != "" && below(own, k.pods) && (cgroup == pod || below(cgroup, pod) || below(pod, cgroup)) {
+		if pod := path.Dir(own); below(own, k.pods) && (cgroup == pod || below(cgroup, pod) || below(pod, cgroup)) {
 			return false
 		}
 	}

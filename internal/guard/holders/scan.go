@@ -80,7 +80,7 @@ func (m *host) look(pid int, h guard.Holding, home map[string]bool, tables map[s
 	}
 	if out.why == "" {
 		out.mount = true
-		if out.why, out.passing, err = m.mounted(dir, h, home, tables); err != nil || out.why == "" {
+		if out.why, out.passing, err = m.mounted(dir, h, home, tables); out.why == "" {
 			return nil, err
 		}
 	}
@@ -247,7 +247,7 @@ func of(e *mountinfo.Info, h guard.Holding) bool {
 	if number(uint32(e.Major), uint32(e.Minor)) != h.Device { //nolint:gosec // device numbers
 		return false
 	}
-	return h.Root == "" || e.Root == h.Root || strings.HasPrefix(e.Root, h.Root+"/")
+	return e.Root == h.Root || strings.HasPrefix(e.Root, h.Root+"/") // without a root, each
 }
 
 // numbers returns the names in a directory that are numbers.

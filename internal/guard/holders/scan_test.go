@@ -37,7 +37,7 @@ func TestEveryWayToHoldAVolumeIsFound(t *testing.T) {
 		"an open file":                {tree, func(f *fake) { f.link(task+"fd/9", onVolume) }, "has it open"},
 		"a thread's open file":        {tree, func(f *fake) { f.thread(pid, 78); f.link(other+"fd/9", onVolume) }, "has it open"},
 		"the device":                  {disk, func(f *fake) { f.link(task+"fd/9", isDevice) }, "has it open"},
-		"the device below a tree":     {tree, func(f *fake) { f.link(task+"fd/9", isDevice) }, ""},
+		"the device below a tree":     {guard.Holding{Device: "0:0"}, func(f *fake) { f.link(task+"fd/9", isDevice) }, ""},
 		"another device":              {disk, func(f *fake) { f.link(task+"fd/9", isOther) }, ""},
 		"a character device":          {disk, func(f *fake) { f.link(task+"fd/9", isChar) }, ""},
 		"a file of a subvolume":       {subvol, func(f *fake) { f.link(task+"fd/9", onTree) }, "has it open"},
@@ -74,8 +74,11 @@ func TestEveryWayToHoldAVolumeIsFound(t *testing.T) {
 			f.mounts("77", f.mount("8:1", "/", "/data", "", "ext4"))
 		}, ""},
 		"a thread that ends meanwhile":      {tree, func(f *fake) { f.thread(pid, 78); f.remove(task + "fd"); f.link(other+"fd/9", onVolume) }, "has it open"},
-		"a file that is closed meanwhile":   {tree, func(f *fake) { f.looks = gone(f, task+"fd/0"); f.link(task+"fd/9", onVolume) }, "has it open"},
+		"a file that is closed meanwhile":   {tree, func(f *fake) { f.looks = gone(f, task+"cwd"); f.link(task+"fd/9", onVolume) }, "has it open"},
+		"a thread that ends during a look":  {tree, func(f *fake) { f.link(task+"cwd", ended); f.link(task+"fd/9", onVolume) }, "has it open"},
 		"a process that ends before a look": {tree, func(f *fake) { f.link(task+"cwd", onVolume); f.remove(proc + "stat") }, ""},
+		"a process that ends after a look":  {tree, func(f *fake) { f.link(task+"fd/9", onVolume); f.looks = func(string) { f.remove(proc + "stat") } }, ""},
+		"a process that ends within a look": {tree, func(f *fake) { f.link(task+"fd/9", onVolume); f.remove(proc + "cgroup") }, ""},
 		"a process that ends during a look": {tree, func(f *fake) { f.link(task+"fd/9", onVolume); f.looks = gone(f, "proc/77") }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

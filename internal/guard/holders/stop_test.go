@@ -62,6 +62,7 @@ func TestWhatMayBeStoppedIsAndTheRestIsNoProof(t *testing.T) {
 			f.mounts("1", f.mount("8:1", "/", "/data", "", "ext4"))
 		}}, err: "it is mounted at /data"},
 		"the machine's mounts cannot be read": {h: tree, edit: []func(*fake){func(f *fake) { f.directory("proc/1/mountinfo") }}, err: "is a directory"},
+		"the guard's mounts cannot be read":   {h: tree, edit: []func(*fake){writer(pid, podA), func(f *fake) { f.directory("proc/self/mountinfo") }}, err: "is a directory"},
 		"a pod has a device mounted": {h: disk, edit: []func(*fake){func(f *fake) {
 			f.process(pid, podA)
 			f.mounts("77", f.mount("0:0", "/", "/data", "", "ext4"))
