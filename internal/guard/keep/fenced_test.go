@@ -137,3 +137,61 @@ func TestWritersStopInTimeIfThereIsNoPeerToAsk(t *testing.T) {
 		}
 	})
 }
+
+// The guard decides each second, at full seconds in these worlds. Each story ends before the next one.
+func TestAGuardDecidesAtOnceWhenSomethingHasChanged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		story func(w *world, ctx context.Context)
+		after time.Duration
+		want  func(w *world) bool
+	}{
+		"a renewal was answered": {func(w *world, ctx context.Context) {
+			w.slow = tick / 2
+			w.begin(ctx)
+			_ = w.guard.Closed("/agent")
+		}, 4 * sampled, func(w *world) bool { return w.tells(string(ownership.LeaseHeld)) == 1 }},
+		"the peers have answered": {func(w *world, ctx context.Context) {
+			w.ready(ctx)
+			w.set(func() { w.down, w.peers[0].slow, w.peers[1].slow = true, tick/2, tick/2 })
+			for asked := 0; asked == 0; w.set(func() { asked = w.asked }) {
+				w.watch(sampled)
+			}
+		}, 3 * sampled, func(w *world) bool { return w.tells(string(ownership.APIAway)) == 1 }},
+		"an epoch begins": {func(w *world, ctx context.Context) {
+			w.begin(ctx)
+			_ = w.guard.Closed("/agent")
+			w.watch(5*tick + sampled)
+			w.set(func() { w.renewals = 0 })
+			_ = w.open(epoch("v", 1))
+		}, sampled, func(w *world) bool { return w.renewals == 1 }},
+		"an epoch ends": {func(w *world, ctx context.Context) {
+			e := w.ready(ctx)
+			w.watch(sampled)
+			_ = w.closes(e)
+		}, sampled, func(w *world) bool { return !w.armed }},
+		"writers have stopped": {func(w *world, ctx context.Context) {
+			w.stops = tick / 2
+			w.ready(ctx)
+			w.cutOff()
+		}, 3 * sampled, func(w *world) bool { return w.tells(string(guard.Fenced)) == 1 }},
+		"the agent has closed all epochs": {func(w *world, ctx context.Context) {
+			e := w.ready(ctx)
+			w.cutOff()
+			w.watch(sampled)
+			_ = w.closes(e)
+			w.watch(sampled)
+			w.set(func() { w.away, w.renewals = false, 0 })
+			_ = w.guard.Closed("/agent")
+		}, sampled, func(w *world) bool { return w.renewals == 1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plays(t, func(w *world, ctx context.Context) {
+				tc.story(w, ctx)
+				w.watch(tc.after)
+				if !tc.want(w) {
+					t.Errorf("it has not; it tells %q, and its lease was renewed %d times", w.told, w.renewals)
+				}
+			})
+		})
+	}
+}
