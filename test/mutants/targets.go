@@ -51,7 +51,7 @@ var targets = []target{
 	{dir: "internal/agent/attached", files: []string{"content.go", "volumes.go"}},
 	{dir: "internal/agent/journal"},
 	{dir: "internal/guard"},
-	{dir: "internal/guard/keep", open: true},
+	{dir: "internal/guard/keep"},
 	{dir: "internal/guard/holders", files: []string{"device.go", "kernel.go", "scan.go"}},
 	{dir: "internal/guard/lease"},
 	{dir: "internal/guard/sight"},

@@ -148,8 +148,9 @@ func TestAGuardDecidesAtOnceWhenSomethingHasChanged(t *testing.T) {
 		"a renewal was answered": {func(w *world, ctx context.Context) {
 			w.slow = tick / 2
 			w.begin(ctx)
+			w.watch(sampled)
 			_ = w.guard.Closed("/agent")
-		}, 4 * sampled, func(w *world) bool { return w.tells(string(ownership.LeaseHeld)) == 1 }},
+		}, 3 * sampled, func(w *world) bool { return w.tells(string(ownership.LeaseHeld)) == 1 }},
 		"the peers have answered": {func(w *world, ctx context.Context) {
 			w.ready(ctx)
 			w.set(func() { w.down, w.peers[0].slow, w.peers[1].slow = true, tick/2, tick/2 })
