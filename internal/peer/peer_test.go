@@ -8,12 +8,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"math/big"
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -292,24 +290,6 @@ func TestAConnectionThatSaysNothingEnds(t *testing.T) {
 		begun := time.Now()
 		if _, err := conn.Read(make([]byte, 1)); err == nil || time.Since(begun) > handshakeWithin+time.Second {
 			t.Errorf("after %v: %v", time.Since(begun), err)
-		}
-	})
-}
-
-func TestAQuestionWithABodyEndsItsConnection(t *testing.T) {
-	plays(t, func(ctx context.Context, n *network) {
-		n.serve(ctx, "alpha", "alpha", nil)
-		conn, err := n.client("beta").dial(ctx, "", cert.Name("alpha")+":443")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Write([]byte("GET /v1/alive HTTP/1.1\r\nHost: alpha\r\nContent-Length: 9\r\n\r\n")); err != nil {
-			t.Fatal(err)
-		}
-		begun := time.Now()
-		answer, _ := io.ReadAll(conn) // until the server closes it
-		if !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") || time.Since(begun) > answerWithin+time.Second {
-			t.Errorf("after %v: %q", time.Since(begun), answer)
 		}
 	})
 }
