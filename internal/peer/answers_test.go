@@ -220,7 +220,15 @@ func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
 			plays(t, func(ctx context.Context, n *network) {
 				n.says(ctx, "alpha", tc.answer)
 				n.serve(ctx, "beta", "beta", nil)
-				err := n.client("gamma").get(ctx, "alpha", pathAlive, nil, &struct{}{})
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				c := n.client("gamma")
+				err := c.get(ctx, "alpha", pathAlive, nil, &struct{}{})
+				for range 5 { // more than connections may be open at a time
+					if again := c.get(ctx, "alpha", pathAlive, nil, &struct{}{}); fmt.Sprint(again) != fmt.Sprint(err) {
+						t.Errorf("asked again: %v", again)
+					}
+				}
 				if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("the error is %v", err)
 				}
@@ -246,8 +254,9 @@ func TestANodeThatCannotBeCalledDoesNotAnswer(t *testing.T) {
 		"it does not take a call": {"alpha", func(c *Client) {
 			c.connect = func(context.Context, string, string) (net.Conn, error) { return nil, away }
 		}, "no such thing"},
-		"its name is none":      {"no/name", func(*Client) {}, "invalid URL escape"},
-		"it has another's name": {"liar", func(*Client) {}, "certificate is valid for"},
+		"its name is none":            {"no/name", func(*Client) {}, "invalid URL escape"},
+		"its name cannot be a node's": {"a_b", func(*Client) {}, "is no node's name below"},
+		"it has another's name":       {"liar", func(*Client) {}, "certificate is valid for"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plays(t, func(ctx context.Context, n *network) {

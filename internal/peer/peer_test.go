@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -190,7 +191,7 @@ func TestANodeAnswersForItsCopyAndUnderTheNameInItsCertificate(t *testing.T) {
 		if peers := n.client(cert.Controllers).Ask(ctx, "v", []string{"alpha", "beta", "beta"}); !slices.Equal(nodesOf(peers), []string{"alpha", "beta"}) || peers[0].Confirmed {
 			t.Errorf("a controller is answered %+v", peers)
 		}
-		if c := n.client("beta").Contacts(ctx, []string{"alpha"}); len(c) != 1 || c[0] != (ownership.PeerContact{Node: "alpha", SinceRenewal: 17 * time.Second}) {
+		if c := n.client("beta").Contacts(ctx, []string{"alpha", "away"}); len(c) != 1 || c[0] != (ownership.PeerContact{Node: "alpha", SinceRenewal: 17 * time.Second}) {
 			t.Errorf("the guard of alpha answers %+v", c)
 		}
 	})
@@ -260,8 +261,15 @@ func TestAPeerWithTooManyConnectionsHarmsNoOther(t *testing.T) {
 		for range maxOfPeer + 3 { // each client has a connection of its own, which stays open
 			c := n.client("greedy")
 			kept = append(kept, c)
-			if !c.Alive(ctx, "alpha") {
+			if err := c.get(ctx, "alpha", pathAlive, nil, &struct{}{}); err != nil {
 				refused++
+				before := n.dials["alpha"]
+				if again := c.get(ctx, "alpha", pathAlive, nil, &struct{}{}); again == nil || n.dials["alpha"] != before+1 {
+					t.Errorf("it keeps the connection, and asks on it: %v", again)
+				}
+				if !strings.Contains(err.Error(), `answers 429: "you have too many connections`) {
+					t.Error(err)
+				}
 			}
 		}
 		if refused != 3 {
@@ -269,6 +277,14 @@ func TestAPeerWithTooManyConnectionsHarmsNoOther(t *testing.T) {
 		}
 		if !n.client("beta").Alive(ctx, "alpha") {
 			t.Error("another node is not answered")
+		}
+		kept[0].Close() // another one may come, and no more
+		synctest.Wait()
+		for _, answered := range []bool{true, false} {
+			c := n.client("greedy")
+			if kept = append(kept, c); c.Alive(ctx, "alpha") != answered {
+				t.Errorf("after one of them has ended, another is answered: %v", !answered)
+			}
 		}
 		for _, c := range kept {
 			c.Close()
