@@ -168,8 +168,8 @@ func TestAConnectionCountsOnceHoweverManyQuestionsItHas(t *testing.T) {
 				t.Fatalf("question %d is not answered", i)
 			}
 		}
-		if n.dials["alpha"] != 1 {
-			t.Errorf("it has called %d times", n.dials["alpha"])
+		if n.called("alpha") != 1 {
+			t.Errorf("it has called %d times", n.called("alpha"))
 		}
 	})
 }
@@ -182,10 +182,17 @@ func TestAQuestionThatGetsNoTurnIsNotAsked(t *testing.T) {
 			c.atOnce <- struct{}{}
 		}
 		begun := time.Now()
-		if got := c.Contacts(ctx, []string{"alpha"}); len(got) > 0 || time.Since(begun) != askWithin || n.dials["alpha"] > 0 {
-			t.Errorf("after %v it got %v, and called %d times", time.Since(begun), got, n.dials["alpha"])
+		if got := c.Contacts(ctx, []string{"alpha"}); len(got) > 0 || time.Since(begun) != askWithin || n.called("alpha") > 0 {
+			t.Errorf("after %v it got %v, and called %d times", time.Since(begun), got, n.called("alpha"))
 		}
 	})
+}
+
+// called is how often a node was called.
+func (n *network) called(node string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dials[node]
 }
 
 // says lets a node answer each request with a text.
@@ -244,7 +251,7 @@ func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
 				if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("the error is %v", err)
 				}
-				if n.dials["beta"] > 0 {
+				if n.called("beta") > 0 {
 					t.Error("another node was asked")
 				}
 			})
@@ -302,8 +309,8 @@ func TestANodeThatIsFollowedNoMoreIsForgotten(t *testing.T) {
 			b.Follow(ctx, []string{"alpha", "beta"})
 		}
 		time.Sleep(10 * Beat) //nolint:forbidigo // virtual time
-		if n.dials["alpha"] != 1 || !b.Alive("alpha") {
-			t.Errorf("it has called %d times", n.dials["alpha"])
+		if n.called("alpha") != 1 || !b.Alive("alpha") {
+			t.Errorf("it has called %d times", n.called("alpha"))
 		}
 		b.Follow(ctx, []string{"beta"})
 		for range 3 {

@@ -263,8 +263,8 @@ func TestAPeerWithTooManyConnectionsHarmsNoOther(t *testing.T) {
 			kept = append(kept, c)
 			if err := c.get(ctx, "alpha", pathAlive, nil, &struct{}{}); err != nil {
 				refused++
-				before := n.dials["alpha"]
-				if again := c.get(ctx, "alpha", pathAlive, nil, &struct{}{}); again == nil || n.dials["alpha"] != before+1 {
+				before := n.called("alpha")
+				if again := c.get(ctx, "alpha", pathAlive, nil, &struct{}{}); again == nil || n.called("alpha") != before+1 {
 					t.Errorf("it keeps the connection, and asks on it: %v", again)
 				}
 				if !strings.Contains(err.Error(), `answers 429: "you have too many connections`) {
