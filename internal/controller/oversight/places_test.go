@@ -121,15 +121,17 @@ func TestASharedDiskWithoutARecordGetsItsFirstOne(t *testing.T) {
 		return objects
 	}
 	ids := func(r *Reconciler) { r.FreshID = func() string { return "fresh" } }
-	inWorld(t, bare(t, func(*v1alpha1.Volume) {}), func(w *world) {
-		w.oversees(w.controller(ids))
-		o := w.volume().Status.Ownership
-		want := &v1alpha1.Ownership{Epoch: v1alpha1.Epoch{Number: 1, ID: "fresh"}, Primary: v1alpha1.Primary{Phase: v1alpha1.PrimaryReleased},
-			Lineage: []v1alpha1.Branch{{Epoch: v1alpha1.Epoch{Number: 1, ID: "fresh"}}}}
-		if diff := cmp.Diff(want, o, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".ExpireAt" }, cmp.Ignore())); diff != "" {
-			t.Error(diff)
-		}
-	})
+	for _, edit := range []func(*v1alpha1.Volume){func(*v1alpha1.Volume) {}, func(v *v1alpha1.Volume) { v.Spec.Replication.Failover = nil }} {
+		inWorld(t, bare(t, edit), func(w *world) {
+			w.oversees(w.controller(ids))
+			o := w.volume().Status.Ownership
+			want := &v1alpha1.Ownership{Epoch: v1alpha1.Epoch{Number: 1, ID: "fresh"}, Primary: v1alpha1.Primary{Phase: v1alpha1.PrimaryReleased},
+				Lineage: []v1alpha1.Branch{{Epoch: v1alpha1.Epoch{Number: 1, ID: "fresh"}}}}
+			if diff := cmp.Diff(want, o, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".ExpireAt" }, cmp.Ignore())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 	copied := func(v *v1alpha1.Volume) {
 		v.Spec.Replication = v1alpha1.Replication{Factor: 2, Kind: v1alpha1.ReplicationSnapshots}
 	}
