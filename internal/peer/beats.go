@@ -130,8 +130,7 @@ func (b *Beats) Alive(node string) bool {
 
 // fresh is called with the lock.
 func (b *Beats) fresh(signs map[string]time.Time, node string) bool {
-	at, ok := signs[node]
-	return ok && b.Clock.Since(at) < broken
+	return b.Clock.Since(signs[node]) < broken // the zero time is long ago
 }
 
 func (b *Beats) beating(node string) bool {

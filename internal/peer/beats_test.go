@@ -130,6 +130,17 @@ func TestANodeThatSendsNoBeatsIsNotAliveThoughItsConnectionIs(t *testing.T) {
 		if b.Alive("alpha") {
 			t.Error("it counts as alive")
 		}
+		n.serve(ctx, "alpha", "alpha", nil) // it beats again
+		n.mu.Lock()
+		delete(n.cut, [2]string{cert.Controllers, "alpha"})
+		n.mu.Unlock()
+		time.Sleep(2 * askWithin) //nolint:forbidigo // virtual time
+		for range 10 {
+			time.Sleep(Beat) //nolint:forbidigo // virtual time
+			if !b.Alive("alpha") {
+				t.Fatal("no new stream begins")
+			}
+		}
 	})
 }
 

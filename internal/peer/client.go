@@ -79,10 +79,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 func (c *Client) dial(ctx context.Context, network, at string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeWithin) // net/http dials on when the question is over
 	defer cancel()
-	host, _, err := net.SplitHostPort(at)
-	if err != nil {
-		return nil, err
-	}
+	host, _, _ := net.SplitHostPort(at) // net/http adds the port
 	node, err := cert.NodeOf(host)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"math/big"
 	"net"
 	"os"
@@ -192,7 +191,7 @@ func TestANodeAnswersForItsCopyAndUnderTheNameInItsCertificate(t *testing.T) {
 		if peers := n.client(cert.Controllers).Ask(ctx, "v", []string{"alpha", "beta", "beta"}); !slices.Equal(nodesOf(peers), []string{"alpha", "beta"}) || peers[0].Confirmed {
 			t.Errorf("a controller is answered %+v", peers)
 		}
-		if c := n.client("beta").Contacts(ctx, []string{"alpha"}); len(c) != 1 || c[0] != (ownership.PeerContact{Node: "alpha", SinceRenewal: 17 * time.Second}) {
+		if c := n.client("beta").Contacts(ctx, []string{"alpha", "away"}); len(c) != 1 || c[0] != (ownership.PeerContact{Node: "alpha", SinceRenewal: 17 * time.Second}) {
 			t.Errorf("the guard of alpha answers %+v", c)
 		}
 	})
@@ -262,8 +261,15 @@ func TestAPeerWithTooManyConnectionsHarmsNoOther(t *testing.T) {
 		for range maxOfPeer + 3 { // each client has a connection of its own, which stays open
 			c := n.client("greedy")
 			kept = append(kept, c)
-			if !c.Alive(ctx, "alpha") {
+			if err := c.get(ctx, "alpha", pathAlive, nil, &struct{}{}); err != nil {
 				refused++
+				before := n.called("alpha")
+				if again := c.get(ctx, "alpha", pathAlive, nil, &struct{}{}); again == nil || n.called("alpha") != before+1 {
+					t.Errorf("it keeps the connection, and asks on it: %v", again)
+				}
+				if !strings.Contains(err.Error(), `answers 429: "you have too many connections`) {
+					t.Error(err)
+				}
 			}
 		}
 		if refused != 3 {
@@ -271,6 +277,14 @@ func TestAPeerWithTooManyConnectionsHarmsNoOther(t *testing.T) {
 		}
 		if !n.client("beta").Alive(ctx, "alpha") {
 			t.Error("another node is not answered")
+		}
+		kept[0].Close() // another one may come, and no more
+		synctest.Wait()
+		for _, answered := range []bool{true, false} {
+			c := n.client("greedy")
+			if kept = append(kept, c); c.Alive(ctx, "alpha") != answered {
+				t.Errorf("after one of them has ended, another is answered: %v", !answered)
+			}
 		}
 		for _, c := range kept {
 			c.Close()
@@ -292,24 +306,6 @@ func TestAConnectionThatSaysNothingEnds(t *testing.T) {
 		begun := time.Now()
 		if _, err := conn.Read(make([]byte, 1)); err == nil || time.Since(begun) > handshakeWithin+time.Second {
 			t.Errorf("after %v: %v", time.Since(begun), err)
-		}
-	})
-}
-
-func TestAQuestionWithABodyEndsItsConnection(t *testing.T) {
-	plays(t, func(ctx context.Context, n *network) {
-		n.serve(ctx, "alpha", "alpha", nil)
-		conn, err := n.client("beta").dial(ctx, "", cert.Name("alpha")+":443")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Write([]byte("GET /v1/alive HTTP/1.1\r\nHost: alpha\r\nContent-Length: 9\r\n\r\n")); err != nil {
-			t.Fatal(err)
-		}
-		begun := time.Now()
-		answer, _ := io.ReadAll(conn) // until the server closes it
-		if !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") || time.Since(begun) > answerWithin+time.Second {
-			t.Errorf("after %v: %q", time.Since(begun), answer)
 		}
 	})
 }

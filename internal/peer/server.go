@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"log"
 	"net"
 	"net/http"
@@ -69,7 +68,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = h.Close() })
 	defer stop()
 	err := h.Serve(&bounded{Listener: l, s: s, config: identity.Server()})
-	if errors.Is(err, http.ErrServerClosed) || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return nil
 	}
 	return err
@@ -181,11 +180,8 @@ func (s *Server) claim(c *secured, asker string) bool {
 func (s *Server) release(c *secured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.of == "" {
-		return
-	}
-	if s.peers[c.of]--; s.peers[c.of] == 0 {
-		delete(s.peers, c.of)
+	if c.of != "" {
+		s.peers[c.of]--
 	}
 }
 

@@ -79,7 +79,7 @@ func (c *Contact) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := c.hold(ctx)
 		c.Break()
-		if err != nil && ctx.Err() == nil {
+		if ctx.Err() == nil {
 			c.Log.Info("contact with the API server ended; watching the nodes' leases begins anew", "reason", err.Error())
 		}
 		select {
@@ -100,11 +100,10 @@ func (c *Contact) Break() {
 	c.seen = nil
 	if c.end != nil {
 		c.end()
-		c.end = nil
 	}
 }
 
-// hold makes one contact and returns when it ends. An API server ends each watch after some minutes: the
+// hold makes one contact and returns why it ended. An API server ends each watch after some minutes: the
 // next one goes on from the last change, so that nothing is missed, and the contact lasts.
 func (c *Contact) hold(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
@@ -207,7 +206,7 @@ func (c *Contact) begin(listed []coordinationv1.Lease, end context.CancelFunc) {
 // finds that it is gone.
 func (c *Contact) see(ctx context.Context, change watch.Event) (version string, err error) {
 	lease, is := change.Object.(*coordinationv1.Lease)
-	if change.Type == watch.Error || !is {
+	if !is { // such as the Status that tells of an error
 		return "", fmt.Errorf("the watch of leases ended with %v", change.Object)
 	}
 	c.mu.Lock()
@@ -215,13 +214,10 @@ func (c *Contact) see(ctx context.Context, change watch.Event) (version string, 
 	if c.seen == nil || ctx.Err() != nil {
 		return "", errLost
 	}
-	now := c.Clock.Now()
-	switch change.Type {
-	case watch.Added, watch.Modified:
+	if change.Type == watch.Added || change.Type == watch.Modified {
+		now := c.Clock.Now()
 		c.seen.sight.See(lease, now)
 		c.seen.note(lease, now)
-	case watch.Deleted:
-		delete(c.seen.agents, nodeOf(lease.Name, v1alpha1.AgentLeasePrefix))
 	}
 	return lease.ResourceVersion, nil
 }

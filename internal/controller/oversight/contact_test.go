@@ -33,6 +33,7 @@ func TestAnErrorIsNeitherAnAbsentRecordNorAnAnswer(t *testing.T) {
 		"the record cannot be read":      {&v1alpha1.Volume{}, errors.New("connection refused"), true, true},
 		"the server is overloaded":       {&v1alpha1.Volume{}, apierrors.NewTooManyRequests("slow", 1), true, true},
 		"the server is going down":       {&v1alpha1.Volume{}, apierrors.NewServiceUnavailable("away"), true, true},
+		"the answer has no code":         {&v1alpha1.Volume{}, &apierrors.StatusError{}, true, true},
 		"the Node cannot be read":        {&corev1.Node{}, errors.New("connection refused"), true, true},
 		"the Node is not there":          {&corev1.Node{}, apierrors.NewNotFound(corev1.Resource("nodes"), "n1"), false, false},
 		"the leases may not be read":     {&coordinationv1.Lease{}, apierrors.NewForbidden(corev1.Resource("leases"), "n1", nil), false, false},

@@ -78,12 +78,13 @@ func TestWhichPodsUseAClaim(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
 	}{
-		"its claim":                     {pod("p", "n1"), claim(), true},
-		"another claim":                 {pod("p", "n1"), own, false},
-		"its own claim":                 {pod("p", "n1", ephemeral), own, true},
-		"a claim of that name, not its": {pod("p", "n1", ephemeral), stranger, false},
-		"a pod without volumes":         {pod("p", "n1", func(p *corev1.Pod) { p.Spec.Volumes = nil }), claim(), false},
-		"a volume that is no claim":     {pod("p", "n1", func(p *corev1.Pod) { p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{} }), claim(), false},
+		"its claim":                        {pod("p", "n1"), claim(), true},
+		"another claim":                    {pod("p", "n1"), own, false},
+		"a claim that is another volume's": {pod("p", "n1", ephemeral, func(p *corev1.Pod) { p.Spec.Volumes[0].Name = "e" }), own, false},
+		"its own claim":                    {pod("p", "n1", ephemeral), own, true},
+		"a claim of that name, not its":    {pod("p", "n1", ephemeral), stranger, false},
+		"a pod without volumes":            {pod("p", "n1", func(p *corev1.Pod) { p.Spec.Volumes = nil }), claim(), false},
+		"a volume that is no claim":        {pod("p", "n1", func(p *corev1.Pod) { p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{} }), claim(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := uses(test.pod, test.claim); got != test.want {
@@ -114,6 +115,11 @@ func TestWhichPodsAFenceLeavesBehind(t *testing.T) {
 		pending(p)
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
 	}
+	finished := func(p *corev1.Pod) {
+		pending(p)
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+	}
+	waiting := func(p *corev1.Pod) { pending(p); p.Status.InitContainerStatuses = []corev1.ContainerStatus{{}} }
 	over := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 	for name, test := range map[string]struct {
 		phase ownership.Phase
@@ -128,6 +134,8 @@ func TestWhichPodsAFenceLeavesBehind(t *testing.T) {
 		"fenced, back: one with a dead mount":             {ownership.Fenced, pod("p", "n1"), here, true},
 		"fenced, back: one whose init container runs":     {ownership.Fenced, pod("p", "n1", started), here, true},
 		"fenced, back: one whose init container ran":      {ownership.Fenced, pod("p", "n1", restarted), here, true},
+		"fenced, back: one whose init container is over":  {ownership.Fenced, pod("p", "n1", finished), here, true},
+		"fenced, back: one whose init container waits":    {ownership.Fenced, pod("p", "n1", waiting), here, false},
 		"fenced, back: one that waits for the next epoch": {ownership.Fenced, pod("p", "n1", pending), here, false},
 		"fenced, back: one that its kubelet ends":         {ownership.Fenced, pod("p", "n1", leaving), here, false},
 		"fenced: one on another node":                     {ownership.Fenced, pod("p", "n2"), gone, false},
@@ -139,6 +147,8 @@ func TestWhichPodsAFenceLeavesBehind(t *testing.T) {
 		"owned: one with a dead mount elsewhere, away":    {ownership.Preparing, pod("p", "n2"), gone, true},
 		"owned: one elsewhere that its kubelet ends":      {ownership.Active, pod("p", "n2", leaving), here, false},
 		"owned: one elsewhere that no kubelet ends":       {ownership.Active, pod("p", "n2", leaving), gone, true},
+		"owned: one elsewhere that waits and is deleted":  {ownership.Active, pod("p", "n2", pending, leaving), gone, true},
+		"owned: the same, and its kubelet ends it":        {ownership.Active, pod("p", "n2", pending, leaving), here, false},
 		"owned: one elsewhere that waits":                 {ownership.Active, pod("p", "n2", pending), gone, false},
 		"released: one that ran, as its node still says":  {ownership.Released, pod("p", "n1"), gone, false},
 		"released: one elsewhere":                         {ownership.Released, pod("p", "n2"), gone, false},
@@ -156,6 +166,12 @@ func TestWhichPodsAFenceLeavesBehind(t *testing.T) {
 func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 	at := time.Unix(1000, 0)
 	wait, nothing := ownership.Action{Verb: ownership.Wait}, ownership.Action{}
+	noSlot := ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.NoFreeSlot}}
+	waits := func(status metav1.ConditionStatus, since time.Time) *v1alpha1.Volume {
+		v := &v1alpha1.Volume{}
+		v.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionWaiting, Status: status, LastTransitionTime: metav1.NewTime(since)}}
+		return v
+	}
 	for name, test := range map[string]struct {
 		question question
 		action   ownership.Action
@@ -174,10 +190,20 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n2", Lost: true, LostFor: time.Minute}, {Name: "n9", Lost: true}}}},
 			action:   nothing, want: ownership.RebuildDelay - time.Minute,
 		},
+		"a replica's node is lost for long": {
+			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n2", Lost: true, LostFor: time.Hour}}}},
+			action:   nothing,
+		},
+		"it waits for a slot":                 {question: question{volume: waits(metav1.ConditionTrue, at)}, action: noSlot, want: soon},
+		"it has waited for a slot for long":   {question: question{volume: waits(metav1.ConditionTrue, at.Add(-time.Hour))}, action: noSlot, want: later},
+		"it has not waited for a slot before": {question: question{volume: waits(metav1.ConditionFalse, at.Add(-time.Hour))}, action: noSlot, want: soon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := test.question
-			q.volume, q.facts.Now = &v1alpha1.Volume{}, at
+			q.facts.Now = at
+			if q.volume == nil {
+				q.volume = &v1alpha1.Volume{}
+			}
 			if q.facts.Record == nil {
 				q.facts.Record = copies()
 			}

@@ -65,7 +65,7 @@ func (r *Reconciler) gather(ctx context.Context, of question, live bool) (*quest
 		if q.facts.Wanted, err = r.wanted(ctx, q, live); err != nil {
 			return nil, err
 		}
-		if q.wish != "" && !slices.Contains(q.facts.Wanted, q.wish) {
+		if q.wish != "" {
 			q.facts.Wanted = append(q.facts.Wanted, q.wish)
 			slices.Sort(q.facts.Wanted)
 		}
@@ -194,7 +194,7 @@ func (r *Reconciler) ask(ctx context.Context, name string, v *ownership.Volume) 
 func (r *Reconciler) inquire(ctx context.Context, q *question) (suspect, error) {
 	v := q.facts.Record
 	s := suspect{node: v.Primary.Node}
-	if !v.Primary.Phase.Open() || s.node == "" {
+	if !v.Primary.Phase.Open() {
 		return suspect{}, nil
 	}
 	cached := &corev1.Node{}

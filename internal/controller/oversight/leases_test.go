@@ -30,6 +30,8 @@ type leases struct {
 	kept int
 	// hang: the answer to a new watch does not come.
 	hang bool
+	// unlisted and unwatched: lists, and new watches, are refused.
+	unlisted, unwatched bool
 	// delay is how late watches are; they keep the order.
 	delay time.Duration
 }
@@ -84,7 +86,7 @@ func (w *watcher) close() {
 func (l *leases) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.down {
+	if l.down || l.unlisted {
 		return errors.New("connection refused")
 	}
 	into := list.(*coordinationv1.LeaseList)
@@ -104,7 +106,7 @@ func (l *leases) Watch(ctx context.Context, _ client.ObjectList, options ...clie
 		l.mu.Lock()
 		return nil, ctx.Err()
 	}
-	if l.down {
+	if l.down || l.unwatched {
 		return nil, errors.New("connection refused")
 	}
 	var o client.ListOptions
@@ -125,10 +127,27 @@ func (l *leases) Watch(ctx context.Context, _ client.ObjectList, options ...clie
 func (l *leases) put(o *coordinationv1.Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	kind := watch.Modified
+	if l.stored[o.Name] == nil {
+		kind = watch.Added
+	}
+	l.changes(kind, o)
+	l.stored[o.Name] = o
+}
+
+// deletes removes a Lease and tells the watches.
+func (l *leases) deletes(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changes(watch.Deleted, l.stored[name])
+	delete(l.stored, name)
+}
+
+// changes is called with the lock.
+func (l *leases) changes(kind watch.EventType, o *coordinationv1.Lease) {
 	l.version++
 	o.ResourceVersion = strconv.Itoa(l.version)
-	l.stored[o.Name] = o
-	l.log = append(l.log, watch.Event{Type: watch.Modified, Object: o.DeepCopy()})
+	l.log = append(l.log, watch.Event{Type: kind, Object: o.DeepCopy()})
 	for _, w := range l.watchers {
 		w.brings(l.log[len(l.log)-1], time.Now().Add(l.delay))
 	}

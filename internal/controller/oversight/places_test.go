@@ -87,6 +87,9 @@ func TestADiskThatIsAttachedNowhereIsOpenToThePodThatWaits(t *testing.T) {
 		"no pod":                     {unused(), all, nil, "", nil},
 		"a pod that waits":           {unused(), all, []client.Object{pod("p", "")}, "", []string{"n1", "n2", "n3"}},
 		"full nodes, and unfit ones": {unused(), full, []client.Object{pod("p", "")}, "", []string{"n2"}},
+		"a pod that has ended":       {unused(), all, []client.Object{pod("p", "", completed)}, "", nil},
+		"a fenced node that stopped": {unused(fenced, func(v *ownership.Volume) { v.Replicas[0].State, v.Replicas[0].Unstaged = ownership.Diverged, v.Epoch }), all, []client.Object{pod("p", "")}, "", []string{"n1", "n2", "n3"}},
+		"a volume with copies":       {copies(phase(ownership.Released), func(v *ownership.Volume) { v.Replicas = v.Replicas[:1]; v.Replicas[0].State = ownership.Lagging }), all, []client.Object{pod("p", "")}, "", nil},
 		"a node that is lost":        {unused(), all, []client.Object{pod("p", "")}, "n2", []string{"n1", "n3"}},
 		"a pod with a node":          {unused(attaching("n2")), all, []client.Object{pod("p", "n2")}, "", []string{"n2"}},
 		"an attachment is on its way and takes the last slot": {unused(attaching("n1")), full, []client.Object{pod("p", "")}, "", []string{"n1", "n2"}},
@@ -118,15 +121,17 @@ func TestASharedDiskWithoutARecordGetsItsFirstOne(t *testing.T) {
 		return objects
 	}
 	ids := func(r *Reconciler) { r.FreshID = func() string { return "fresh" } }
-	inWorld(t, bare(t, func(*v1alpha1.Volume) {}), func(w *world) {
-		w.oversees(w.controller(ids))
-		o := w.volume().Status.Ownership
-		want := &v1alpha1.Ownership{Epoch: v1alpha1.Epoch{Number: 1, ID: "fresh"}, Primary: v1alpha1.Primary{Phase: v1alpha1.PrimaryReleased},
-			Lineage: []v1alpha1.Branch{{Epoch: v1alpha1.Epoch{Number: 1, ID: "fresh"}}}}
-		if diff := cmp.Diff(want, o, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".ExpireAt" }, cmp.Ignore())); diff != "" {
-			t.Error(diff)
-		}
-	})
+	for _, edit := range []func(*v1alpha1.Volume){func(*v1alpha1.Volume) {}, func(v *v1alpha1.Volume) { v.Spec.Replication.Failover = nil }} {
+		inWorld(t, bare(t, edit), func(w *world) {
+			w.oversees(w.controller(ids))
+			o := w.volume().Status.Ownership
+			want := &v1alpha1.Ownership{Epoch: v1alpha1.Epoch{Number: 1, ID: "fresh"}, Primary: v1alpha1.Primary{Phase: v1alpha1.PrimaryReleased},
+				Lineage: []v1alpha1.Branch{{Epoch: v1alpha1.Epoch{Number: 1, ID: "fresh"}}}}
+			if diff := cmp.Diff(want, o, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".ExpireAt" }, cmp.Ignore())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 	copied := func(v *v1alpha1.Volume) {
 		v.Spec.Replication = v1alpha1.Replication{Factor: 2, Kind: v1alpha1.ReplicationSnapshots}
 	}

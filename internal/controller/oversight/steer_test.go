@@ -37,6 +37,7 @@ func TestFromWhichNodesAVolumeCanBeUsed(t *testing.T) {
 		"the fenced node says that it has stopped":     {record: copies(phase(ownership.Fenced), stopped), want: []string{"n1", "n2", "n3"}},
 		"the fenced node has stopped and has diverged": {record: copies(phase(ownership.Fenced), stopped, state("n1", ownership.Diverged)), want: []string{"n2", "n3"}},
 		"one is about to be removed":                   {record: copies(), next: copies(state("n3", ownership.Removing)), want: []string{"n1", "n2"}},
+		"one is about to be forgotten":                 {record: copies(), next: copies(func(v *ownership.Volume) { v.Replicas = v.Replicas[:2] }), want: []string{"n1", "n2"}},
 		"the owner is about to be fenced":              {record: copies(), next: copies(phase(ownership.Fenced)), want: []string{"n1", "n2", "n3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,13 +100,19 @@ func TestTheLabelLeavesANodeBeforeItsReplicaIsRemoved(t *testing.T) {
 func TestALabelThatAnOlderRecordSetIsTakenBack(t *testing.T) {
 	inWorld(t, cluster(t, shared()), func(w *world) {
 		edits(w, node("n3"), labelledNode)
-		stale := node("n3", labelledNode)
+		edits(w, node("n2"), func(n *corev1.Node) { metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.VolumeLabelPrefix+id, "false") })
+		stale := node("n3", labelledNode, func(n *corev1.Node) { metav1.SetMetaDataLabel(&n.ObjectMeta, "zone", "a") })
 		if diff := cmp.Diff(fmt.Sprint([]any{named(id)}), fmt.Sprint(volumesLabelled(w.t.Context(), stale))); diff != "" {
 			t.Error(diff)
 		}
 		w.oversees(w.controller())
 		if diff := cmp.Diff([]string{"n1", "n2"}, w.labels()); diff != "" {
 			t.Error(diff)
+		}
+		n2 := node("n2")
+		edits(w, n2, func(*corev1.Node) {})
+		if value := n2.Labels[v1alpha1.VolumeLabelPrefix+id]; value != v1alpha1.VolumeLabelValue {
+			t.Errorf("the label of n2 says %q", value)
 		}
 	})
 }

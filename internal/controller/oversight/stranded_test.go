@@ -15,6 +15,11 @@ func booted(boot string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Status.NodeInfo.BootID = boot }
 }
 
+func completed(p *corev1.Pod) {
+	p.Status.Phase = corev1.PodSucceeded
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+}
+
 func TestWhichPodsKeepADeadMountOnANodeThatReleased(t *testing.T) {
 	for name, test := range map[string]struct {
 		phase  ownership.Phase
@@ -25,7 +30,7 @@ func TestWhichPodsKeepADeadMountOnANodeThatReleased(t *testing.T) {
 		"one that ran":                              {ownership.Released, pod("p", "n1"), boot, true},
 		"one that waits":                            {ownership.Released, pod("p", "n1", pending), boot, false},
 		"one that its kubelet ends":                 {ownership.Released, pod("p", "n1", leaving), boot, false},
-		"one that has completed":                    {ownership.Released, pod("p", "n1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), boot, false},
+		"one that has completed":                    {ownership.Released, pod("p", "n1", completed), boot, false},
 		"one whose kubelet stages anew, after boot": {ownership.Released, pod("p", "n1"), "boot-2", false},
 		"one on another node":                       {ownership.Released, pod("p", "n2"), boot, false},
 		"one of the owner":                          {ownership.Active, pod("p", "n1"), boot, false},

@@ -23,6 +23,9 @@ func (w *world) attachments() string {
 
 func TestAVolumeIsPublishedByTheWishOfAPod(t *testing.T) {
 	free := given{"n1": {Fits: true, Slots: 1}, "n2": {Fits: true, Slots: 1}, "n3": {Fits: true, Slots: 1}}
+	attached := func(state ownership.State) func(*ownership.Volume) {
+		return func(v *ownership.Volume) { v.Replicas = []ownership.Replica{{Node: "n2", State: state}} }
+	}
 	wide := func(v *ownership.Volume) { v.Sharing.MaxShares = 3 }
 	for name, test := range map[string]struct {
 		volume *ownership.Volume
@@ -34,6 +37,8 @@ func TestAVolumeIsPublishedByTheWishOfAPod(t *testing.T) {
 	}{
 		"an attachment is begun":         {unused(), free, "n2", "n2 Reserved", nil, ""},
 		"one is there already":           {shared(), free, "n1", "n1 Ready, n2 Ready", nil, ""},
+		"one is gone":                    {unused(attached(ownership.Gone)), free, "n2", "n2 Reserved", nil, ""},
+		"one is being removed":           {unused(attached(ownership.Removing)), free, "n2", "n2 Syncing", nil, ""},
 		"a released one gets a third":    {shared(wide, phase(ownership.Released)), free, "n3", "n1 Ready, n2 Ready, n3 Reserved", nil, ""},
 		"another node may write":         {shared(wide), free, "n3", "n1 Ready, n2 Ready", provision.ErrInUse, "published to node n1"},
 		"also where it stands by":        {shared(), free, "n2", "n1 Ready, n2 Ready", provision.ErrInUse, "published to node n1"},

@@ -219,6 +219,11 @@ func (r *reads) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 
 func (r *reads) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	r.count.Add(1)
+	if r.before != nil {
+		if err := r.before(list); err != nil {
+			return err
+		}
+	}
 	return r.Reader.List(ctx, list, options...)
 }
 

@@ -12,13 +12,10 @@ import (
 	"berth.dev/berth/internal/guard"
 )
 
-// open opens a block device by its number. The name comes from the kernel, and the device that was
+// openDevice opens a block device by its number. The name comes from the kernel, and the device that was
 // opened is compared.
-func open(device string, flags int) (*os.File, error) {
-	text, err := os.ReadFile(filepath.Join("/sys/dev/block", device, "uevent"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("block device %s is gone: %w", device, err)
-	}
+func (m *host) openDevice(device string, flags int) (*os.File, error) {
+	text, err := os.ReadFile(filepath.Join(m.sys, "dev/block", device, "uevent"))
 	if err != nil {
 		return nil, fmt.Errorf("looking for block device %s: %w", device, err)
 	}
@@ -27,7 +24,7 @@ func open(device string, flags int) (*os.File, error) {
 		if !ok {
 			continue
 		}
-		f, err := os.OpenFile(filepath.Join("/dev", name), flags, 0)
+		f, err := m.open(filepath.Join(m.dev, name), flags)
 		if err != nil {
 			return nil, fmt.Errorf("opening block device %s: %w", device, err)
 		}
@@ -44,10 +41,10 @@ func open(device string, flags int) (*os.File, error) {
 	return nil, fmt.Errorf("the kernel has no name for block device %s", device)
 }
 
-// readOnly makes the kernel refuse writes to a device, or take them again. A device that is gone
+// setReadOnly makes the kernel refuse writes to a device, or take them again. A device that is gone
 // takes none.
-func readOnly(device string, set bool) error {
-	f, err := open(device, os.O_RDONLY)
+func (m *host) setReadOnly(device string, set bool) error {
+	f, err := m.openDevice(device, os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -55,11 +52,7 @@ func readOnly(device string, set bool) error {
 		return err
 	}
 	defer f.Close()
-	value := 0
-	if set {
-		value = 1
-	}
-	if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.BLKROSET, value); err != nil {
+	if err := m.readOnly(f, set); err != nil {
 		return fmt.Errorf("changing whether block device %s may be written: %w", device, err)
 	}
 	return nil
@@ -67,21 +60,18 @@ func readOnly(device string, set bool) error {
 
 // looped names a loop device of this machine that is made of the volume, or of a file in it: no
 // process has that open, and the loop device claims nothing.
-func looped(h guard.Holding) (string, error) {
-	loops, err := filepath.Glob("/sys/block/loop*/loop")
-	if err != nil {
-		return "", err
-	}
+func (m *host) looped(h guard.Holding) (string, error) {
+	loops, _ := filepath.Glob(filepath.Join(m.sys, "block/loop*/loop")) // it fails only for a malformed pattern
 	for _, dir := range loops {
 		name := filepath.Base(filepath.Dir(dir))
-		f, err := os.Open(filepath.Join("/dev", name))
+		f, err := m.open(filepath.Join(m.dev, name), os.O_RDONLY)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return "", fmt.Errorf("asking a loop device what it is made of: %w", err)
 		}
-		status, err := unix.IoctlLoopGetStatus64(int(f.Fd()))
+		status, err := m.loop(f)
 		f.Close()
 		if errors.Is(err, unix.ENXIO) { // made of nothing meanwhile
 			continue
@@ -99,8 +89,8 @@ func looped(h guard.Holding) (string, error) {
 // idle returns nil if the kernel uses a device for nothing: an exclusive opener is refused while a
 // filesystem, also one that is mounted nowhere any more, or another device uses it. What was
 // written before has reached the device then.
-func idle(device string) error {
-	f, err := open(device, os.O_RDONLY|unix.O_EXCL)
+func (m *host) idle(device string) error {
+	f, err := m.openDevice(device, os.O_RDONLY|unix.O_EXCL)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/guard"
-	"berth.dev/berth/internal/mount/linux"
 )
 
 // killed is how long one Stop waits for the processes of one control group to end.
@@ -34,17 +33,20 @@ type Config struct {
 
 // Kernel is the machine's kernel as it holds volumes.
 type Kernel struct {
-	proc, cgroups, pods, own string
-	agent                    func() string
-	log                      logr.Logger
+	host
+	cgroups, pods, own string
+	agent              func() string
+	log                logr.Logger
 }
 
 // New finds the control groups. It fails where it could not stop a pod.
-func New(c Config) (*Kernel, error) {
-	k := &Kernel{proc: "/proc", pods: c.Pods, agent: c.Agent, log: c.Log}
-	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup2"))
+func New(c Config) (*Kernel, error) { return c.kernelOf(thisHost()) }
+
+func (c Config) kernelOf(m host) (*Kernel, error) {
+	k := &Kernel{host: m, pods: c.Pods, agent: c.Agent, log: c.Log}
+	mounts, err := mounts(filepath.Join(k.proc, "self", "mountinfo"), mountinfo.FSTypeFilter("cgroup2"))
 	if err != nil {
-		return nil, fmt.Errorf("reading mount table: %w", err)
+		return nil, err
 	}
 	if len(mounts) == 0 {
 		return nil, errors.New("no control groups of version 2 are mounted: the guard needs them to stop pods")
@@ -89,7 +91,7 @@ func (k *Kernel) Stop(h guard.Holding) error {
 	// A container that begins anew finds a device again, and must not write into it. A
 	// filesystem is unmounted first, so that its pages reach the device.
 	if h.Block && len(here) == 0 && !slices.ContainsFunc(holders, func(h holder) bool { return h.mount }) {
-		if err := readOnly(h.Device, true); err != nil {
+		if err := k.setReadOnly(h.Device, true); err != nil {
 			return err
 		}
 	}
@@ -97,7 +99,7 @@ func (k *Kernel) Stop(h guard.Holding) error {
 	for _, cgroup := range k.mayKill(holders) {
 		failed = errors.Join(failed, k.kill(cgroup))
 	}
-	failed = errors.Join(failed, k.unmount(h))
+	failed = errors.Join(failed, k.unmountAll(h))
 	return errors.Join(failed, k.Free(h))
 }
 
@@ -120,7 +122,7 @@ func (k *Kernel) isTenant(cgroup string) bool {
 		return false
 	}
 	for _, own := range []string{k.own, k.agent()} {
-		if pod := path.Dir(own); own != "" && below(own, k.pods) && (cgroup == pod || below(cgroup, pod) || below(pod, cgroup)) {
+		if pod := path.Dir(own); below(own, k.pods) && (cgroup == pod || below(cgroup, pod) || below(pod, cgroup)) {
 			return false
 		}
 	}
@@ -158,19 +160,19 @@ func (k *Kernel) kill(cgroup string) error {
 		if errors.Is(err, unix.ENODEV) || strings.Contains(string(text[:n]), "populated 0") {
 			return nil
 		}
-		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(events.Fd()), Events: unix.POLLPRI}}, int(step.Milliseconds())); err != nil && !errors.Is(err, unix.EINTR) { //nolint:gosec // a file number
+		if err := k.await(events, step); err != nil {
 			return fmt.Errorf("waiting for control group %s to end: %w", cgroup, err)
 		}
 	}
 	return fmt.Errorf("control group %s has processes that do not end", cgroup)
 }
 
-// unmount takes the volume's mounts away, the newest first. Only a mount that lies on top at its
+// unmountAll takes the volume's mounts away, the newest first. Only a mount that lies on top at its
 // path goes: the call names a path, and takes what is on top there.
-func (k *Kernel) unmount(h guard.Holding) (err error) {
-	all, err := mountinfo.GetMounts(nil)
+func (k *Kernel) unmountAll(h guard.Holding) (err error) {
+	all, err := mounts(filepath.Join(k.proc, "self", "mountinfo"), nil)
 	if err != nil {
-		return fmt.Errorf("reading mount table: %w", err)
+		return err
 	}
 	stacked, covered := map[string]int{}, map[string]bool{}
 	for _, m := range all {
@@ -180,10 +182,10 @@ func (k *Kernel) unmount(h guard.Holding) (err error) {
 	}
 	for _, m := range slices.Backward(all) {
 		if !covered[m.Mountpoint] && of(m, h) {
-			if e := unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW); e != nil {
+			if e := k.unmount(m.Mountpoint); e != nil {
 				err = errors.Join(err, fmt.Errorf("unmounting %s: %w", m.Mountpoint, e))
 			} else if stacked[m.Mountpoint] == 1 {
-				k.cover(m.Mountpoint)
+				k.hide(m.Mountpoint)
 			}
 		}
 		covered[m.Mountpoint] = true
@@ -191,10 +193,10 @@ func (k *Kernel) unmount(h guard.Holding) (err error) {
 	return err
 }
 
-// cover covers a pod's path. Without the cover the volume is stopped all the same, so a failure is no failure of
+// hide covers a pod's path. Without the cover the volume is stopped all the same, so a failure is no failure of
 // the stop.
-func (k *Kernel) cover(path string) {
-	if err := linux.Cover(path); err != nil {
+func (k *Kernel) hide(path string) {
+	if err := k.cover(path); err != nil {
 		k.log.Error(err, "a volume was stopped, and a path of it was not covered: end the pod before its containers begin anew", "path", path)
 	}
 }
@@ -212,14 +214,14 @@ func (k *Kernel) Free(h guard.Holding) error {
 	if !h.Block {
 		return nil
 	}
-	return idle(h.Device)
+	return k.idle(h.Device)
 }
 
 // Used names something that has a block device open or mounted, in any mount namespace: a process
 // other than this one, a mount or a loop device. It is empty if nothing has. The caller opens the
 // device exclusively to learn of filesystems and devices that use it and are not seen this way.
 func Used(device string) (string, error) {
-	return (&Kernel{proc: "/proc"}).used(guard.Holding{Device: device, Block: true})
+	return (&Kernel{host: thisHost()}).used(guard.Holding{Device: device, Block: true})
 }
 
 func (k *Kernel) used(h guard.Holding) (string, error) {
@@ -239,7 +241,7 @@ func (k *Kernel) used(h guard.Holding) (string, error) {
 			return "it is mounted at " + mounts[0].Mountpoint, nil
 		}
 	}
-	return looped(h)
+	return k.looped(h)
 }
 
 // Allow lets a volume be written again that a Stop made read-only.
@@ -247,7 +249,7 @@ func (k *Kernel) Allow(h guard.Holding) error {
 	if !h.Block {
 		return nil
 	}
-	return readOnly(h.Device, false)
+	return k.setReadOnly(h.Device, false)
 }
 
 // CgroupOf returns the control group of a process.

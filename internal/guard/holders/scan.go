@@ -32,16 +32,15 @@ type holder struct {
 func (h holder) String() string { return fmt.Sprintf("process %d in %s %s", h.pid, h.cgroup, h.why) }
 
 // scan returns the processes that hold a volume. An error means that there may be more.
-func (k *Kernel) scan(h guard.Holding) ([]holder, error) {
-	pids, err := numbers(k.proc)
+func (m *host) scan(h guard.Holding) ([]holder, error) {
+	pids, err := numbers(m.proc)
 	if err != nil {
 		return nil, err
 	}
 	home := map[string]bool{}
 	for _, process := range []string{"self", "1"} {
-		if ns, err := os.Readlink(filepath.Join(k.proc, process, "ns", "mnt")); err == nil {
-			home[ns] = true
-		}
+		ns, _ := os.Readlink(filepath.Join(m.proc, process, "ns", "mnt")) // one that cannot be read has no name
+		home[ns] = true
 	}
 	tables := map[string][]*mountinfo.Info{}
 	var out []holder
@@ -49,7 +48,7 @@ func (k *Kernel) scan(h guard.Holding) ([]holder, error) {
 		if pid == os.Getpid() {
 			continue
 		}
-		found, err := k.look(pid, h, home, tables)
+		found, err := m.look(pid, h, home, tables)
 		if vanished(err) {
 			continue
 		}
@@ -66,8 +65,8 @@ func (k *Kernel) scan(h guard.Holding) ([]holder, error) {
 // look returns the process as a holder, nil if it is none. It reads the control group before and
 // after, so that an answer about two processes, of which the second got the first one's number, is
 // noticed: the process that began later counts.
-func (k *Kernel) look(pid int, h guard.Holding, home map[string]bool, tables map[string][]*mountinfo.Info) (*holder, error) {
-	dir := filepath.Join(k.proc, strconv.Itoa(pid))
+func (m *host) look(pid int, h guard.Holding, home map[string]bool, tables map[string][]*mountinfo.Info) (*holder, error) {
+	dir := filepath.Join(m.proc, strconv.Itoa(pid))
 	began, err := started(dir)
 	if err != nil {
 		return nil, err
@@ -76,18 +75,18 @@ func (k *Kernel) look(pid int, h guard.Holding, home map[string]bool, tables map
 	if out.cgroup, err = cgroupOf(dir); err != nil {
 		return nil, err
 	}
-	if out.why, err = opened(dir, h); err != nil {
+	if out.why, err = m.opened(dir, h); err != nil {
 		return nil, err
 	}
 	if out.why == "" {
 		out.mount = true
-		if out.why, out.passing, err = mounted(dir, h, home, tables); err != nil || out.why == "" {
+		if out.why, out.passing, err = m.mounted(dir, h, home, tables); out.why == "" {
 			return nil, err
 		}
 	}
 	again, err := started(dir)
 	if err == nil && again != began {
-		return k.look(pid, h, home, tables)
+		return m.look(pid, h, home, tables)
 	}
 	return out, err
 }
@@ -123,7 +122,7 @@ func cgroupOf(dir string) (string, error) {
 
 // opened says whether a thread of the process has a file of the volume open, runs or maps one, or
 // stands in one of its directories. Threads may have tables of files of their own.
-func opened(dir string, h guard.Holding) (string, error) {
+func (m *host) opened(dir string, h guard.Holding) (string, error) {
 	threads, err := numbers(filepath.Join(dir, "task"))
 	if err != nil {
 		return "", err
@@ -131,7 +130,7 @@ func opened(dir string, h guard.Holding) (string, error) {
 	for _, thread := range threads {
 		task := filepath.Join(dir, "task", strconv.Itoa(thread))
 		for _, link := range []string{"cwd", "root", "exe"} {
-			if is, err := on(filepath.Join(task, link), h); err != nil || is {
+			if is, err := m.on(filepath.Join(task, link), h); err != nil || is {
 				return "has its " + link + " there", err
 			}
 		}
@@ -140,37 +139,33 @@ func opened(dir string, h guard.Holding) (string, error) {
 			return "", err
 		}
 		for _, file := range files {
-			if is, err := on(filepath.Join(task, "fd", strconv.Itoa(file)), h); err != nil || is {
+			if is, err := m.on(filepath.Join(task, "fd", strconv.Itoa(file)), h); err != nil || is {
 				return "has it open", err
 			}
 		}
 	}
-	return mapped(dir, h)
+	return m.mapped(dir, h)
 }
 
 // mapped says whether the process has mapped a file of the volume, or the device. Mappings of
 // other files that cannot write to a device are passed over: a process may have many.
-func mapped(dir string, h guard.Holding) (string, error) {
+func (m *host) mapped(dir string, h guard.Holding) (string, error) {
 	f, err := os.Open(filepath.Join(dir, "maps"))
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 5 || fields[4] == "0" || !strings.HasSuffix(fields[1], "s") && fields[3] != hexadecimal(h.Device) {
 			continue
 		}
-		if is, err := on(filepath.Join(dir, "map_files", fields[0]), h); err != nil || is {
+		if is, err := m.on(filepath.Join(dir, "map_files", fields[0]), h); err != nil || is {
 			return "has mapped it", err
 		}
 	}
-	if err := lines.Err(); err != nil && !vanished(err) {
-		return "", err
-	}
-	return "", nil
+	return "", lines.Err()
 }
 
 // hexadecimal writes "253:4" as the maps of a process do: "fd:04".
@@ -182,11 +177,9 @@ func hexadecimal(device string) string {
 	return fmt.Sprintf("%02x:%02x", major, minor)
 }
 
-// on says whether a link of /proc leads to a file of the volume, or to the device. It asks for what
-// the kernel knows already: a filesystem over a network, or of the pod itself, may never answer.
-func on(link string, h guard.Holding) (bool, error) {
-	var st unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE, &st)
+// on says whether a link of /proc leads to a file of the volume, or to the device.
+func (m *host) on(link string, h guard.Holding) (bool, error) {
+	st, err := m.stat(link)
 	if vanished(err) {
 		return false, nil
 	}
@@ -211,7 +204,7 @@ func number(major, minor uint32) string { return fmt.Sprintf("%d:%d", major, min
 
 // mounted says whether the process is in a mount namespace that has the volume mounted. A mount in a home
 // namespace, the guard's or the machine's own, makes no process a holder: the guard unmounts it itself.
-func mounted(dir string, h guard.Holding, home map[string]bool, tables map[string][]*mountinfo.Info) (why string, passing bool, err error) {
+func (m *host) mounted(dir string, h guard.Holding, home map[string]bool, tables map[string][]*mountinfo.Info) (why string, passing bool, err error) {
 	ns, err := os.Readlink(filepath.Join(dir, "ns", "mnt"))
 	if err != nil || home[ns] {
 		return "", false, err
@@ -224,32 +217,37 @@ func mounted(dir string, h guard.Holding, home map[string]bool, tables map[strin
 		tables[ns] = mounts
 	}
 	passing = true
-	for _, m := range mounts {
-		why = "has it mounted at " + m.Mountpoint
-		passing = passing && m.Optional != ""
+	for _, at := range mounts {
+		why = "has it mounted at " + at.Mountpoint
+		passing = passing && at.Optional != ""
 	}
 	return why, passing, nil
 }
 
 // table returns the volume's mounts in a mount table.
 func table(path string, h guard.Holding) ([]*mountinfo.Info, error) {
+	return mounts(path, func(e *mountinfo.Info) (skip, stop bool) { return !of(e, h), false })
+}
+
+// mounts returns those of a mount table that a filter takes.
+func mounts(path string, filter mountinfo.FilterFunc) ([]*mountinfo.Info, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	mounts, err := mountinfo.GetMountsFromReader(f, func(e *mountinfo.Info) (skip, stop bool) { return !of(e, h), false })
+	found, err := mountinfo.GetMountsFromReader(f, filter)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
-	return mounts, nil
+	return found, nil
 }
 
 func of(e *mountinfo.Info, h guard.Holding) bool {
 	if number(uint32(e.Major), uint32(e.Minor)) != h.Device { //nolint:gosec // device numbers
 		return false
 	}
-	return h.Root == "" || e.Root == h.Root || strings.HasPrefix(e.Root, h.Root+"/")
+	return e.Root == h.Root || strings.HasPrefix(e.Root, h.Root+"/") // without a root, each
 }
 
 // numbers returns the names in a directory that are numbers.

@@ -124,7 +124,7 @@ type Keeper struct {
 
 // proof is what is known about the end of a volume's writers.
 type proof struct {
-	// stopped counts only while the guard is fenced.
+	// stopped is true of no volume of a guard that is not fenced: Close forgets the proof with the epoch.
 	stopped bool
 	// busy since at, or else asked at. Only one call at a time is about a volume: a Stop that
 	// sleeps must not wake after the next epoch has begun.
@@ -132,14 +132,15 @@ type proof struct {
 	at   time.Duration
 }
 
-// New takes over from the guard before. One that finds nothing of this boot is fenced.
+// New takes over from the guard before. One that finds nothing of this boot is fenced, whatever the kernel says
+// that the boot's id is.
 func New(c Config) (*Keeper, error) {
 	k := &Keeper{c: c, wake: make(chan struct{}, 1), proofs: map[string]*proof{}, promised: true}
 	state, err := c.Store.Load()
 	if err != nil {
 		return nil, err
 	}
-	if state.Boot != c.Boot {
+	if state.Boot == "" || state.Boot != c.Boot {
 		state = State{Boot: c.Boot, Fenced: true, FencedAt: c.Now()}
 	}
 	k.state = state
@@ -228,16 +229,17 @@ func (k *Keeper) facts() *guard.Facts {
 	}
 	for _, e := range s.Open {
 		p := k.proofs[e.Volume]
-		if !s.Fenced || p == nil || !p.stopped || p.busy && f.Now-p.at >= stale {
+		if p == nil || !p.stopped || p.busy && f.Now-p.at >= stale {
 			f.Running = append(f.Running, e)
 		}
 	}
 	return f
 }
 
-// tell logs a decision that differs from the one before.
+// tell logs a decision whose reason differs from that of the one before. No reason is that of two verbs, one
+// after the other.
 func (k *Keeper) tell(d guard.Answer) {
-	if d.Verb == k.last.Verb && d.Reason == k.last.Reason || d.Verb == guard.Renew {
+	if d.Reason == k.last.Reason || d.Verb == guard.Renew {
 		return
 	}
 	k.last = d
@@ -279,10 +281,11 @@ func (k *Keeper) prove(now time.Duration) {
 			err := k.c.Writers.Stop(e.Holding)
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			if err != nil {
-				k.c.Log.Error(err, "the writers of a volume are not stopped yet", "volume", e.Volume)
-			}
 			p.busy, p.stopped, p.at = false, err == nil, k.c.Now()
+			if err != nil { // the next tick tries again
+				k.c.Log.Error(err, "the writers of a volume are not stopped yet", "volume", e.Volume)
+				return
+			}
 			k.poke()
 		}()
 	}

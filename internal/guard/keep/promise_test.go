@@ -55,7 +55,7 @@ func (w *world) event(ctx context.Context) {
 	case 3:
 		w.set(func() { w.slow = time.Duration(w.dice.IntN(5000)) * time.Millisecond })
 	case 4:
-		w.set(func() { w.hang = !w.hang; w.stops = time.Duration(w.dice.IntN(4000)) * time.Millisecond })
+		w.set(func() { w.hang = !w.hang; w.stops = time.Duration(w.dice.IntN(7000)) * time.Millisecond })
 	case 5:
 		w.set(func() { w.sleepless = !w.sleepless })
 		w.sleep(time.Duration(w.dice.IntN(90)) * time.Second)

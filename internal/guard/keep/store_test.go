@@ -14,34 +14,18 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// full is the disk of a guard: once it is full nothing is kept any more.
-type full struct {
-	*world
-	is bool
-}
-
 var errFull = errors.New("no space left on device")
-
-func (f *full) Save(s State) error {
-	if f.is {
-		return errFull
-	}
-	return f.world.Save(s)
-}
 
 // The next guard would not know of it.
 func TestWhatCannotBeKeptIsNeitherGrantedNorSaid(t *testing.T) {
 	w := newWorld(t, 1)
 	open := epoch("v", 1)
 	w.kept = State{Boot: "boot", Renewed: w.now(), Sets: [][]string{{"n0"}}, Open: []guard.Epoch{open}}
-	disk := &full{world: w}
-	c := w.config()
-	c.Store = disk
-	k, err := New(c)
+	k, err := New(w.config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk.is = true
+	w.full = true
 	if _, err := k.Open(epoch("w", 1), "/agent"); !errors.Is(err, errFull) {
 		t.Errorf("an epoch begins: %v", err)
 	}
@@ -105,12 +89,12 @@ func (h *heard) Contacts(ctx context.Context, nodes []string) []ownership.PeerCo
 
 func TestEachPeerIsAskedOnceAndItsAnswerCountsOnlyIfItIsKeptInTime(t *testing.T) {
 	for name, tc := range map[string]struct {
-		disturb func(k *Keeper, disk *full)
+		disturb func(k *Keeper, w *world)
 		exempts bool
 	}{
-		"the API is away for all":              {func(*Keeper, *full) {}, true},
-		"that cannot be kept":                  {func(_ *Keeper, disk *full) { disk.is = true }, false},
-		"the guard was fenced in the meantime": {func(k *Keeper, _ *full) { k.mu.Lock(); defer k.mu.Unlock(); k.state.Fenced = true }, false},
+		"the API is away for all":              {func(*Keeper, *world) {}, true},
+		"that cannot be kept":                  {func(_ *Keeper, w *world) { w.set(func() { w.full = true }) }, false},
+		"the guard was fenced in the meantime": {func(k *Keeper, _ *world) { k.mu.Lock(); defer k.mu.Unlock(); k.state.Fenced = true }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plays(t, func(w *world, ctx context.Context) {
@@ -120,14 +104,14 @@ func TestEachPeerIsAskedOnceAndItsAnswerCountsOnlyIfItIsKeptInTime(t *testing.T)
 					w.peers[i].heard = w.now() - time.Minute
 				}
 				w.kept.Sets = [][]string{{"n0", "n1", "n2"}, {"n0", "n2"}}
-				disk, peers := &full{world: w}, &heard{world: w}
+				peers := &heard{world: w}
 				c := w.config()
-				c.Store, c.Peers = disk, peers
+				c.Peers = peers
 				k, err := New(c)
 				if err != nil {
 					t.Fatal(err)
 				}
-				peers.then = func() { tc.disturb(k, disk) }
+				peers.then = func() { tc.disturb(k, w) }
 				k.mu.Lock()
 				k.ask(ctx, k.facts())
 				if !k.facts().Asking {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/utils/clock"
 
 	"berth.dev/berth/internal/guard"
@@ -26,13 +26,18 @@ type world struct {
 	// slept is how long the machine has slept: the boot clock counts it, timers do not.
 	slept time.Duration
 	// away: the API server does not answer this node; down: it answers no node. slow: it answers after a
-	// while. hang: stopping never ends.
+	// while. hang: stopping fails.
 	away, down, hang bool
 	// deaf: the API server stores renewals, and the answers are lost.
 	deaf bool
 	slow time.Duration
-	// stops is how long stopping takes.
+	// stops is how long stopping takes, and tries is how often it began.
 	stops time.Duration
+	tries int
+	// full: nothing can be kept any more. broken: the watchdog takes no feeding.
+	full, broken bool
+	// alone: the guard has no peers that it could ask.
+	alone bool
 	// covered: the machine has a watchdog, which sleepless counts while the machine sleeps.
 	covered, sleepless bool
 	armed              bool
@@ -62,6 +67,7 @@ type world struct {
 	// counts for the end of a test.
 	renewals, stopped, granted, asked int
 	askedAt                           time.Duration // when peers were last asked
+	told                              []string      // what the guards have logged
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -106,9 +112,14 @@ func (w *world) begin(ctx context.Context) {
 }
 
 func (w *world) config() Config {
-	return Config{
-		Boot: "boot", Now: w.now, Node: "n0", Lease: w, Peers: w, Writers: w, Watchdog: (*dog)(w), Store: w, Clock: clock.RealClock{}, Log: logr.Discard(),
+	c := Config{
+		Boot: "boot", Now: w.now, Node: "n0", Lease: w, Writers: w, Watchdog: (*dog)(w), Store: w, Clock: clock.RealClock{},
+		Log: funcr.New(func(_, args string) { w.set(func() { w.told = append(w.told, args) }) }, funcr.Options{}),
 	}
+	if !w.alone {
+		c.Peers = w
+	}
+	return c
 }
 
 // Renew is the API server's side.
@@ -148,12 +159,12 @@ func (w *world) Renew(ctx context.Context, says func([]string) (guard.Renewal, e
 func (w *world) Stop(h guard.Holding) error {
 	w.mu.Lock()
 	hang, stops, ended := w.hang, w.stops, w.ended
+	w.tries++
 	w.mu.Unlock()
+	time.Sleep(stops) //nolint:forbidigo // virtual time
 	if hang {
-		time.Sleep(stops + 3*time.Second) //nolint:forbidigo // virtual time
 		return errors.New("it does not end")
 	}
-	time.Sleep(stops) //nolint:forbidigo // virtual time
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ended.Load() { // a process that is dead stops nothing
@@ -178,7 +189,15 @@ func (w *world) Free(h guard.Holding) error {
 func (w *world) Allow(guard.Holding) error { return nil }
 
 func (w *world) Load() (State, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.kept, nil }
-func (w *world) Save(s State) error   { w.mu.Lock(); defer w.mu.Unlock(); w.kept = s; return nil }
+func (w *world) Save(s State) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.full {
+		return errFull
+	}
+	w.kept = s
+	return nil
+}
 
 // dog is the world as a watchdog.
 type dog world
@@ -207,15 +226,26 @@ func (d *dog) Disarm() error {
 func (d *dog) Feed(within time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.ended.Load() { // a process that is dead feeds nothing
-		d.fed, d.within = (*world)(d).clock(), within
-	}
-	return nil
+	return d.feed(within)
 }
 func (d *dog) Shorten(within time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if within < d.within && !d.ended.Load() {
+	if within >= d.within {
+		return nil
+	}
+	return d.feed(within)
+}
+
+// feed is called with the lock.
+func (d *dog) feed(within time.Duration) error {
+	switch {
+	case d.ended.Load(): // a process that is dead feeds nothing
+	case !d.opened:
+		d.t.Error("the guard feeds a watchdog that it does not have open")
+	case d.broken:
+		return errors.New("the watchdog takes no feeding")
+	default:
 		d.fed, d.within = (*world)(d).clock(), within
 	}
 	return nil

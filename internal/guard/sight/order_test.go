@@ -108,6 +108,25 @@ func TestANodeIsSteadyForAsLongAsItsOwnClockSays(t *testing.T) {
 				l.brings("n2", 0, 0, func(o *coordinationv1.Lease) { o.Annotations[v1alpha1.SentAnnotation] = "soon" })
 				l.renews(seconds(40), seconds(50))
 			}, seconds(5)},
+		"a lease of which a person took the word about the silence": {
+			func(l *line) {
+				l.renews(0, seconds(35))
+				l.brings("n2", seconds(40), 0, func(o *coordinationv1.Lease) { delete(o.Annotations, v1alpha1.SilentAnnotation) })
+				l.renews(seconds(45), seconds(55))
+			}, seconds(5)},
+		"a lease that a person made anew": {
+			func(l *line) {
+				l.brings("n2", 0, 0, func(o *coordinationv1.Lease) { o.UID = "v"; o.Annotations[v1alpha1.SentAnnotation] = "soon" })
+				for at := range 3 {
+					l.brings("n2", seconds(float64(5+5*at)), 0, func(o *coordinationv1.Lease) { o.UID = "v" })
+				}
+			}, seconds(5)},
+		"an edit that says what the last renewal said": {
+			func(l *line) {
+				l.renews(0, seconds(35))
+				l.brings("n2", seconds(35), 0)
+				l.renews(seconds(40), seconds(50))
+			}, seconds(45)},
 		"a clock that went back": {
 			func(l *line) { l.renews(0, seconds(35)); l.renews(seconds(10), seconds(25)) }, seconds(5)},
 		"edits of a lease between two renewals": {
@@ -165,12 +184,42 @@ func TestANodeWhoseLeaseWasNeverSeenLapsesFromTheBegin(t *testing.T) {
 	l := newLine()
 	began := l.now
 	l.brings("n1", seconds(3), 0)
-	l.sight.See(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.AgentLeasePrefix + "n9"}}, l.now)
-	got := l.sight.Of("n9", "", storage, false, began.Add(time.Minute))
+	const name = v1alpha1.AgentLeasePrefix + "n9" // the name of a Lease that is no guard's
+	l.sight.See(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, l.now)
+	got := l.sight.Of(name, "", storage, false, began.Add(time.Minute))
 	if got.Lapsed != time.Minute || got.Named != "" || got.Nodes != 4 {
 		t.Errorf("got %+v", *got)
 	}
 	if _, proved := ownership.ContractProves(got); proved {
 		t.Error("a lease that was never there proves something")
+	}
+}
+
+func TestALeaseThatWasOnlyListedProvesAsMuchAsOneThatTheWatchBrought(t *testing.T) {
+	l := newLine()
+	l.renews(0, seconds(35))
+	got := l.sight.Of("n1", "1", storage, false, l.now)
+	if want := ownership.MembersOf("n1", storage); got.Named != want || got.Boot != "boot" || got.Steady != 1 || got.Lapsed != 8*time.Second {
+		t.Errorf("got %+v", *got)
+	}
+}
+
+func TestALeaseThatIsBroughtAgainWasNotRenewed(t *testing.T) {
+	l := newLine()
+	same := func(o *coordinationv1.Lease) { o.ResourceVersion = "same" }
+	l.brings("n1", seconds(3), 0, same)
+	l.brings("n1", seconds(3), 0, same)
+	if lapsed := l.sight.Lapsed("n1", l.now); lapsed != time.Second {
+		t.Errorf("it lapsed %v ago", lapsed)
+	}
+}
+
+func TestNoNodeIsSteadySinceARenewalThatCannotBeRead(t *testing.T) {
+	l := newLine()
+	l.brings("n1", seconds(3), 0, func(o *coordinationv1.Lease) { o.Annotations[v1alpha1.SentAnnotation] = "soon" })
+	version := l.sight.nodes["n1"].version
+	l.renews(0, seconds(35))
+	if got := l.sight.Of("n1", version, storage, false, l.now); got.Steady != 0 || got.Named == "" {
+		t.Errorf("got %+v", *got)
 	}
 }

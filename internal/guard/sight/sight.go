@@ -128,8 +128,8 @@ func (s *Sight) Of(suspect, version string, storage []string, kubelet bool, now 
 		return l
 	}
 	last := n.renewals[len(n.renewals)-1].event
-	for _, name := range counted {
-		if name != suspect && s.steady(name, last) >= ownership.SelfFenceAfter+ownership.SelfFenceMargin {
+	for _, name := range counted { // the suspect itself has not renewed since
+		if s.steady(name, last) >= ownership.SelfFenceAfter+ownership.SelfFenceMargin {
 			l.Steady++
 		}
 	}

@@ -1,0 +1,68 @@
+package holders
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/mount/linux"
+)
+
+// host is the machine as this process sees it: the directories that its kernel fills, and its calls.
+type host struct {
+	proc, sys, dev string
+	calls
+}
+
+// calls are the kernel's calls whose answers a test plays.
+type calls interface {
+	// stat tells of what a link leads to, as far as the kernel knows it already: a filesystem over a network, or
+	// of the pod itself, may never answer.
+	stat(link string) (unix.Statx_t, error)
+	open(path string, flags int) (*os.File, error)
+	// readOnly makes a block device refuse writes, or take them again.
+	readOnly(device *os.File, set bool) error
+	loop(device *os.File) (*unix.LoopInfo64, error)
+	unmount(path string) error
+	cover(path string) error
+	// await returns when a control group's events have changed, or after a while.
+	await(events *os.File, atMost time.Duration) error
+}
+
+func thisHost() host { return host{proc: "/proc", sys: "/sys", dev: "/dev", calls: kernel{}} }
+
+// kernel is the kernel below this process.
+type kernel struct{}
+
+func (kernel) stat(link string) (st unix.Statx_t, err error) {
+	err = unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE, &st)
+	return st, err
+}
+
+func (kernel) open(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0) }
+
+func (kernel) readOnly(device *os.File, set bool) error {
+	value := 0
+	if set {
+		value = 1
+	}
+	return unix.IoctlSetPointerInt(int(device.Fd()), unix.BLKROSET, value)
+}
+
+func (kernel) loop(device *os.File) (*unix.LoopInfo64, error) {
+	return unix.IoctlLoopGetStatus64(int(device.Fd()))
+}
+
+func (kernel) unmount(path string) error { return unix.Unmount(path, unix.UMOUNT_NOFOLLOW) }
+
+func (kernel) cover(path string) error { return linux.Cover(path) }
+
+func (kernel) await(events *os.File, atMost time.Duration) error {
+	_, err := unix.Poll([]unix.PollFd{{Fd: int32(events.Fd()), Events: unix.POLLPRI}}, int(atMost.Milliseconds())) //nolint:gosec // a file number
+	if errors.Is(err, unix.EINTR) {
+		return nil
+	}
+	return err
+}
