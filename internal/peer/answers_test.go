@@ -195,7 +195,7 @@ func (n *network) called(node string) int {
 	return n.dials[node]
 }
 
-// says lets a node answer each request with a text.
+// says lets a node answer each request with a text, and end the connection if that says so.
 func (n *network) says(ctx context.Context, at, text string) {
 	d := door{bufconn.Listen(64 << 10)}
 	n.mu.Lock()
@@ -213,7 +213,11 @@ func (n *network) says(ctx context.Context, at, text string) {
 			go func() {
 				conn := tls.Server(raw, identity.Server())
 				defer conn.Close()
-				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				requests := bufio.NewReader(conn)
+				for closes := false; !closes; closes = strings.Contains(text, "Connection: close") {
+					if _, err := http.ReadRequest(requests); err != nil {
+						return
+					}
 					_, _ = io.WriteString(conn, text)
 				}
 			}()
@@ -223,13 +227,13 @@ func (n *network) says(ctx context.Context, at, text string) {
 
 func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
 	head := func(code string, length int) string {
-		return fmt.Sprintf("HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: %d\r\n", code, length)
+		return fmt.Sprintf("HTTP/1.1 %s\r\nContent-Length: %d\r\n", code, length)
 	}
 	for name, tc := range map[string]struct{ answer, want string }{
 		"an answer":                {head("200 OK", 2) + "\r\n{}", ""},
-		"one that is too long":     {head("200 OK", maxAnswer+1) + "\r\n" + `"` + strings.Repeat("a", maxAnswer-1) + `"`, "is longer than 1048576 bytes"},
+		"one that is too long":     {head("200 OK", 2*maxAnswer) + "\r\n{}" + strings.Repeat(" ", 2*maxAnswer-2), "is longer than 1048576 bytes"},
 		"the longest":              {head("200 OK", maxAnswer) + "\r\n{}" + strings.Repeat(" ", maxAnswer-2), ""},
-		"one that is cut off":      {head("200 OK", 9) + "\r\n{}", "unexpected EOF"},
+		"one that is cut off":      {head("200 OK", 9) + "Connection: close\r\n\r\n{}", "unexpected EOF"},
 		"one that is no JSON":      {head("200 OK", 1) + "\r\n{", "reading the answer of node alpha"},
 		"a refusal":                {head("503 Service Unavailable", 4) + "\r\nbusy", `answers 503: "busy"`},
 		"one that leads elsewhere": {head("307 Temporary Redirect", 0) + "Location: https://" + cert.Name("beta") + pathAlive + "\r\n\r\n", "answers 307"},
@@ -336,6 +340,9 @@ func TestWhatAGuardSaidAboutANodeIsForgottenWithTheNode(t *testing.T) {
 		time.Sleep(10 * Beat) //nolint:forbidigo // virtual time
 		if !b.Alive("alpha") {
 			t.Fatal("its guard does not count")
+		}
+		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 1 || !got["controller-0"] {
+			t.Errorf("while its guard answers, witnesses are %v", got)
 		}
 		b.Follow(ctx, []string{"beta"})
 		b.Follow(ctx, []string{"alpha", "beta"})

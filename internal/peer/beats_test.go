@@ -87,11 +87,9 @@ func TestANodeWhoseGuardAnswersIsAliveWhileItsAgentIsReplaced(t *testing.T) {
 		b := &Beats{Name: "controller-0", Client: n.client(cert.Controllers), Guards: guards, Clock: clock.RealClock{}}
 		b.Follow(ctx, []string{"alpha", "beta"})
 		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
-		n.mu.Lock()
-		if asked := n.dials["guard of alpha"]; asked != 0 {
+		if asked := n.called("guard of alpha"); asked != 0 {
 			t.Errorf("while beats come, the guard is asked %d times", asked)
 		}
-		n.mu.Unlock()
 		ends()
 		n.mu.Lock()
 		n.at["alpha"].Close()
@@ -110,6 +108,9 @@ func TestANodeWhoseGuardAnswersIsAliveWhileItsAgentIsReplaced(t *testing.T) {
 		time.Sleep(2 * broken) //nolint:forbidigo // virtual time
 		if b.Alive("alpha") {
 			t.Error("a node without agent and guard is alive")
+		}
+		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 1 || got["controller-0"] {
+			t.Errorf("a node that does not answer is a witness: %v", got)
 		}
 	})
 }

@@ -64,5 +64,5 @@ var targets = []target{
 	{dir: "internal/provision/iscsi"},
 	{dir: "internal/provision/shared"},
 	{dir: "internal/provision/replica"},
-	{dir: "internal/peer", open: true},
+	{dir: "internal/peer"},
 }

@@ -483,3 +483,22 @@ func TestADiskThatNoNodeEverHadIsPublishedWithItsFirstRecord(t *testing.T) {
 		})
 	}
 }
+
+func TestAVolumeThatCannotBeReadAgainGetsNoFirstRecord(t *testing.T) {
+	objects := cluster(t, shared())
+	objects[0].(*v1alpha1.Volume).Status.Ownership = nil
+	inWorld(t, objects, func(w *world) {
+		r, read := w.controller(func(r *Reconciler) { r.FreshID = func() string { return "fresh" } }), 0
+		r.Live.(*reads).before = func(o runtime.Object) error {
+			if _, is := o.(*v1alpha1.Volume); is {
+				if read++; read == 2 {
+					return errAway
+				}
+			}
+			return nil
+		}
+		if _, err := r.Reconcile(w.t.Context(), named(id)); !errors.Is(err, errAway) || w.volume().Status.Ownership != nil {
+			t.Errorf("the record is %+v, %v", w.volume().Status.Ownership, err)
+		}
+	})
+}

@@ -218,6 +218,32 @@ func TestNoProgressIsBelievedOnceTheDiskIgnoredAWriteThoughTheRecordCannotBeTake
 	}
 }
 
+func TestAWipingThatFailedGoesOnBehindTheRecordedProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host, c := wiping()
+		c.WipeStep, c.WipeRecord = unit, unit
+		failed := false
+		var begun []int64
+		host.Disturb(func(h *lvmtest.Host) {
+			h.Wiping = func(_ string, offset, _ int64, do func() error) error {
+				begun = append(begun, offset/unit)
+				if offset == 2*unit && !failed {
+					failed = true
+					return errController
+				}
+				return do()
+			}
+		})
+		p, _ := start(t, c)
+		create(t, p, request("pvc-1", 4))
+		remove(t, p, "pvc-1")
+		settle(t, p)
+		if want := []int64{0, 1, 2, 2, 3}; !slices.Equal(begun, want) {
+			t.Errorf("the steps begin at %v, want %v", begun, want)
+		}
+	})
+}
+
 // Another program may work with the logical volume by now.
 func TestALogicalVolumeThatIsNoRemnantAnyMoreIsNotOpenedToBeWiped(t *testing.T) {
 	for name, change := range map[string]func(v *lvmtest.Volume){
