@@ -41,6 +41,9 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if a.copies != nil {
+		watchTaints(&watched, o.Node)
+	}
 	m, err := a.newManager(watched)
 	if err != nil {
 		return fmt.Errorf("setting up the API client: %w", err)
@@ -83,8 +86,14 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.wishes.use(a.options.Driver.View(m.GetClient()))
+	own := a.options.Driver.View(m.GetClient())
+	a.wishes.use(own)
 	a.offers.use(m.GetCache())
+	if a.copies != nil {
+		if err := a.copies.watch(ctx, m.GetCache(), own); err != nil {
+			return err
+		}
+	}
 	return m.Start(ctx)
 }
 

@@ -93,6 +93,21 @@ func (p *Pools) of(ctx context.Context, id string) (provision.Replicator, provis
 	return r, v, nil
 }
 
+// IsCopy says whether a volume on this node is, or was, one of several copies, whether or not the node serves such
+// volumes now. One that is not here is none.
+func IsCopy(ctx context.Context, d Disks, id string) (bool, error) {
+	r, _, err := (&Pools{Config: Config{Disks: d}}).of(ctx, id)
+	if err == nil {
+		var s provision.Replica
+		s, err = r.State(ctx, id)
+		return s.Exists, err
+	}
+	if errors.Is(err, provision.ErrNotFound) || errors.Is(err, provision.ErrUnsupported) {
+		return false, nil
+	}
+	return false, err
+}
+
 // State implements owner.Pools.
 func (p *Pools) State(ctx context.Context, id string) (provision.Replica, error) {
 	r, _, err := p.of(ctx, id)
