@@ -85,9 +85,21 @@ func (f *agentFlags) complete() error {
 		return fmt.Errorf("--orphan-retention %s is neither 0 nor at least %s", f.orphanRetention, minOrphanRetention)
 	}
 	d, err := driver.Named(f.driver)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("--driver: %w", err)
+	}
+	if err := f.fits(d); err != nil {
+		return err
+	}
+	if f.serves = d; f.csiSocket == "" {
+		f.csiSocket = filepath.Join(f.kubeletDir, "plugins", d.Name, "csi.sock")
+	}
+	return f.peers.complete()
+}
+
+// fits checks the flags that depend on the driver.
+func (f *agentFlags) fits(d driver.Driver) error {
+	switch {
 	case d.Epochs() && f.guardSocket == "":
 		return fmt.Errorf("--driver %s needs --guard-socket: without the guard of its node no volume can be taken (chart value guard.enabled)", f.driver)
 	case f.copies && !d.Pools:
@@ -99,10 +111,7 @@ func (f *agentFlags) complete() error {
 	case f.simulatedDisks != "" && !filepath.IsAbs(f.simulatedDisks):
 		return fmt.Errorf("--simulated-disks %q is not an absolute path", f.simulatedDisks)
 	}
-	if f.serves = d; f.csiSocket == "" {
-		f.csiSocket = filepath.Join(f.kubeletDir, "plugins", d.Name, "csi.sock")
-	}
-	return f.peers.complete()
+	return nil
 }
 
 func (f *agentFlags) run(ctx context.Context) (err error) {

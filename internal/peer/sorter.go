@@ -29,7 +29,7 @@ func Sort(ctx context.Context, l net.Listener, protocols ...cert.Protocol) []net
 		s.protocols, out[i] = append(s.protocols, sorted), sorted
 	}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
-	go s.run()
+	go s.run(ctx)
 	return out
 }
 
@@ -52,7 +52,7 @@ func (s *sorter) Close() (err error) {
 	return err
 }
 
-func (s *sorter) run() {
+func (s *sorter) run(ctx context.Context) {
 	defer func() { _ = s.Close() }()
 	for {
 		c, err := s.Listener.Accept()
@@ -61,7 +61,7 @@ func (s *sorter) run() {
 		}
 		select {
 		case s.sorting <- struct{}{}:
-			go s.sort(c)
+			go s.sort(ctx, c)
 		default:
 			_ = c.Close()
 		}
@@ -69,12 +69,12 @@ func (s *sorter) run() {
 }
 
 // sort hands one connection over, or closes it.
-func (s *sorter) sort(c net.Conn) {
+func (s *sorter) sort(ctx context.Context, c net.Conn) {
 	defer func() { <-s.sorting }()
 	late := time.NewTimer(handshakeWithin)
 	defer late.Stop()
 	_ = c.SetReadDeadline(time.Now().Add(handshakeWithin))
-	wishes, read := wished(c)
+	wishes, read := wished(ctx, c)
 	_ = c.SetReadDeadline(time.Time{})
 	i := slices.IndexFunc(s.protocols, func(p *sorted) bool { return slices.Contains(wishes, string(p.protocol)) })
 	if i < 0 {
@@ -91,7 +91,7 @@ func (s *sorter) sort(c net.Conn) {
 }
 
 // wished returns the protocols that a caller offers, and the bytes that were read to find out.
-func wished(c net.Conn) (protocols []string, read io.Reader) {
+func wished(ctx context.Context, c net.Conn) (protocols []string, read io.Reader) {
 	var head bytes.Buffer
 	_ = tls.Server(deaf{Conn: c, Reader: io.TeeReader(c, &head)}, &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -99,7 +99,7 @@ func wished(c net.Conn) (protocols []string, read io.Reader) {
 			protocols = h.SupportedProtos
 			return nil, errHeard
 		},
-	}).Handshake()
+	}).HandshakeContext(ctx)
 	return protocols, &head
 }
 

@@ -83,7 +83,10 @@ func (w *Worker) served(ctx context.Context, source provision.Source) error {
 	case source.Snapshot != "":
 		_, err = w.Snapshot(ctx, source.Snapshot)
 	case source.Volume != "":
-		_, err = w.Live(ctx, source.Volume)
+		var v *v1alpha1.Volume
+		if v, err = w.Live(ctx, source.Volume); err == nil && v.Spec.Replication.Kind != "" {
+			return fmt.Errorf("%w: volume %s has copies on several nodes, and a copy of one of them may not be what the volume holds", provision.ErrInvalid, source.Volume)
+		}
 	}
 	switch {
 	case errors.Is(err, driver.ErrForeign):
