@@ -41,10 +41,7 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.copies != nil {
-		watchTaints(&watched, o.Node)
-	}
-	m, err := a.newManager(watched)
+	m, err := a.newManager(a.copies.watches(watched))
 	if err != nil {
 		return fmt.Errorf("setting up the API client: %w", err)
 	}
@@ -89,10 +86,8 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	own := a.options.Driver.View(m.GetClient())
 	a.wishes.use(own)
 	a.offers.use(m.GetCache())
-	if a.copies != nil {
-		if err := a.copies.watch(ctx, m.GetCache(), own); err != nil {
-			return err
-		}
+	if err := a.copies.watch(ctx, m.GetCache(), own); err != nil {
+		return err
 	}
 	return m.Start(ctx)
 }

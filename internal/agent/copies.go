@@ -42,7 +42,8 @@ type Copies struct {
 }
 
 // copies are the volumes of an agent of pools that have copies on several nodes. Beside them the agent serves
-// volumes with one copy, and the kind of a volume says which it is: neither side touches the other's.
+// volumes with one copy, and the kind of a volume says which it is: neither side touches the other's. A nil one
+// serves none, and adds nothing to the agent.
 type copies struct {
 	*epochs
 	pools    *pooled.Pools
@@ -107,8 +108,19 @@ func (c *copies) others() []func(ctx context.Context) error {
 	}
 }
 
+// watches adds what the copies need to what the agent watches.
+func (c *copies) watches(watched cache.Options) cache.Options {
+	if c != nil {
+		watchTaints(&watched, c.options.Node)
+	}
+	return watched
+}
+
 // watch has the volumes tended whose objects change, and notes the taints of the Node.
 func (c *copies) watch(ctx context.Context, from cache.Cache, own client.Reader) error {
+	if c == nil {
+		return nil
+	}
 	c.objects.use(own)
 	for object, seen := range map[client.Object]func(object any){&v1alpha1.Volume{}: c.seen, &corev1.Node{}: c.seenNode} {
 		informer, err := from.GetInformer(ctx, object, cache.BlockUntilSynced(false))
