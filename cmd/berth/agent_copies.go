@@ -2,18 +2,15 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"berth.dev/berth/internal/agent"
-	"berth.dev/berth/internal/agent/attached"
 	"berth.dev/berth/internal/agent/journal"
-	contract "berth.dev/berth/internal/guard"
+	"berth.dev/berth/internal/agent/pooled"
 	"berth.dev/berth/internal/guard/keep"
 	"berth.dev/berth/internal/guard/word"
 	"berth.dev/berth/internal/mount/linux"
-	"berth.dev/berth/internal/provision"
 )
 
 // runReplicated runs an agent of pools that serves volumes with copies on several nodes, too.
@@ -25,7 +22,7 @@ func (f *agentFlags) runReplicated(ctx context.Context, o agent.Options, asks *a
 	o.Peers = asks.client
 	c := agent.Copies{
 		Boot: boot, Journal: agent.JournalDir(f.kubeletDir, o.Driver.Name), Guard: word.Client{Socket: f.guardSocket},
-		Holding: holding, Cover: linux.Cover, Identity: asks.server.Identity, Dial: asks.dial, Listener: asks.sortStreams(ctx),
+		Holding: pooled.Holding, Cover: linux.Cover, Identity: asks.server.Identity, Dial: asks.dial, Listener: asks.sortStreams(ctx),
 	}
 	a, err := agent.NewReplicated(ctx, o, c)
 	if err != nil {
@@ -33,16 +30,6 @@ func (f *agentFlags) runReplicated(ctx context.Context, o agent.Options, asks *a
 	}
 	asks.server.Copies = a.Copies()
 	return asks.beside(ctx, a.Run)
-}
-
-// holding is how the kernel names a volume to the guard. The guard has to know the volume before it is mounted, and
-// the numbers of a tree show only then.
-func holding(c provision.Content) (contract.Holding, error) {
-	if c.IsTree() {
-		return contract.Holding{}, fmt.Errorf("%w: volumes with copies must be block devices: the guard cannot watch over a filesystem of %s before it is mounted",
-			provision.ErrUnsupported, c.Tree)
-	}
-	return attached.Holding(c)
 }
 
 // speaksForNone says whether an agent that serves no volumes with epochs may tell the guard that all are closed. It

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/journal"
-	"berth.dev/berth/internal/provision"
 )
 
 func TestTheFlagsOfAnAgentFitTogether(t *testing.T) {
@@ -59,11 +57,5 @@ func TestAnAgentWithoutCopiesDoesNotSpeakForEpochsThatItsNodeKeeps(t *testing.T)
 	}
 	if speaksForNone(kept) {
 		t.Error("the guard is told that all epochs are closed by an agent that does not know them")
-	}
-}
-
-func TestTheGuardIsToldOfNoTree(t *testing.T) {
-	if h, err := holding(provision.Content{Source: "tank/vol", Tree: "zfs"}); !errors.Is(err, provision.ErrUnsupported) {
-		t.Errorf("the guard is told of %+v, %v", h, err)
 	}
 }
