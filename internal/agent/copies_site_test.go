@@ -130,10 +130,11 @@ func newHerd(t *testing.T) *herd {
 			_ = h.Client.Delete(context.WithoutCancel(t.Context()), last)
 		}
 	})
-	parameters := ownership.Volume{
-		Kind: ownership.Snapshots, Factor: 2, Size: v.Spec.Capacity.Value(), Failover: ownership.Failover{Automatic: true, MaxDataLoss: time.Hour},
+	parameters, err := record.Parameters(v)
+	if err != nil {
+		t.Fatal(err)
 	}
-	first, err := record.Into(v, ownership.Begin(parameters, h.keepers[alpha].name, []string{h.keepers[alpha].name, h.keepers[beta].name}, "first"))
+	first, err := record.Into(v, ownership.Begin(*parameters, h.keepers[alpha].name, []string{h.keepers[alpha].name, h.keepers[beta].name}, "first"))
 	if err == nil {
 		err = h.controller.Status().Update(t.Context(), first)
 	}

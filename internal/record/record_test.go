@@ -304,6 +304,25 @@ func TestATimeThatIsNeverIsNotWritten(t *testing.T) {
 	}
 }
 
+func TestTheParametersOfAVolumeAreThereBeforeItsFirstRecord(t *testing.T) {
+	want := ownership.Volume{Kind: ownership.Snapshots, Factor: 3, Size: 1 << 30, Failover: ownership.Failover{Automatic: true, MaxDataLoss: time.Minute}}
+	got, err := Parameters(object(&want))
+	if diff := cmp.Diff(&want, got); err != nil || diff != "" {
+		t.Errorf("%v: %s", err, diff)
+	}
+	o := object(&want)
+	o.Spec.Replication.Factor = 99
+	var unread *UnreadError
+	if _, err := Parameters(o); !errors.As(err, &unread) {
+		t.Errorf("a factor that no rule knows: %v", err)
+	}
+	o.Spec.Replication = v1alpha1.Replication{Factor: 1}
+	var one *OneCopyError
+	if _, err := Parameters(o); !errors.As(err, &one) {
+		t.Errorf("a volume with one copy: %v", err)
+	}
+}
+
 func TestAWordOfTheAPIIsAKindOrUnknown(t *testing.T) {
 	if kind, ok := record.KindOf(v1alpha1.ReplicationAttachments); kind != ownership.Attachments || !ok {
 		t.Errorf("attachments are %v, %v", kind, ok)
