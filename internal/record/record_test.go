@@ -306,19 +306,19 @@ func TestATimeThatIsNeverIsNotWritten(t *testing.T) {
 
 func TestTheParametersOfAVolumeAreThereBeforeItsFirstRecord(t *testing.T) {
 	want := ownership.Volume{Kind: ownership.Snapshots, Factor: 3, Size: 1 << 30, Failover: ownership.Failover{Automatic: true, MaxDataLoss: time.Minute}}
-	got, err := Parameters(object(&want))
-	if diff := cmp.Diff(&want, got); err != nil || diff != "" {
-		t.Errorf("%v: %s", err, diff)
+	got, err := record.Parameters(object(&want))
+	if err != nil || !gocmp.Equal(&want, got) {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 	o := object(&want)
 	o.Spec.Replication.Factor = 99
-	var unread *UnreadError
-	if _, err := Parameters(o); !errors.As(err, &unread) {
+	var unread *record.UnreadError
+	if _, err := record.Parameters(o); !errors.As(err, &unread) {
 		t.Errorf("a factor that no rule knows: %v", err)
 	}
 	o.Spec.Replication = v1alpha1.Replication{Factor: 1}
-	var one *OneCopyError
-	if _, err := Parameters(o); !errors.As(err, &one) {
+	var one *record.OneCopyError
+	if _, err := record.Parameters(o); !errors.As(err, &one) {
 		t.Errorf("a volume with one copy: %v", err)
 	}
 }
