@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"berth.dev/berth/internal/agent"
+	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/agent/metrics"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/guard/word"
@@ -32,6 +33,7 @@ type agentFlags struct {
 	driver, guardSocket     string
 	serves                  driver.Driver // as driver names it
 	simulatedDisks          string
+	copies                  bool
 	udev                    bool
 	orphanRetention         time.Duration
 	peers                   peerFlags
@@ -61,6 +63,8 @@ func agentCommand(f *agentFlags) *cobra.Command {
 	flags.StringVar(&f.guardSocket, "guard-socket", "", "unix socket of the node's guard; empty where none runs. Of a node's agents one has it: that of --driver=disk where there is one")
 	flags.StringVar(&f.driver, "driver", "local", "driver to serve: local, or disk for shared disks, which needs --guard-socket")
 	flags.StringVar(&f.simulatedDisks, "simulated-disks", "", "for tests and demonstrations only: directory of simulated shared disks. They do not refuse the writes of a node that lost its reservation")
+	flags.BoolVar(&f.copies, "copies", false, "serve volumes with copies on several nodes, too: with --driver=local, --guard-socket and --peer-address. "+
+		"No controller makes or oversees such volumes yet")
 	f.peers.add(flags)
 	addUdevFlag(cmd, &f.udev)
 	return cmd
@@ -81,20 +85,33 @@ func (f *agentFlags) complete() error {
 		return fmt.Errorf("--orphan-retention %s is neither 0 nor at least %s", f.orphanRetention, minOrphanRetention)
 	}
 	d, err := driver.Named(f.driver)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("--driver: %w", err)
-	case d.Epochs() && f.guardSocket == "":
-		return fmt.Errorf("--driver %s needs --guard-socket: without the guard of its node no volume can be taken (chart value guard.enabled)", f.driver)
-	case f.simulatedDisks != "" && !d.Epochs():
-		return errors.New("--simulated-disks is for --driver disk")
-	case f.simulatedDisks != "" && !filepath.IsAbs(f.simulatedDisks):
-		return fmt.Errorf("--simulated-disks %q is not an absolute path", f.simulatedDisks)
+	}
+	if err := f.fits(d); err != nil {
+		return err
 	}
 	if f.serves = d; f.csiSocket == "" {
 		f.csiSocket = filepath.Join(f.kubeletDir, "plugins", d.Name, "csi.sock")
 	}
 	return f.peers.complete()
+}
+
+// fits checks the flags that depend on the driver.
+func (f *agentFlags) fits(d driver.Driver) error {
+	switch {
+	case d.Epochs() && f.guardSocket == "":
+		return fmt.Errorf("--driver %s needs --guard-socket: without the guard of its node no volume can be taken (chart value guard.enabled)", f.driver)
+	case f.copies && !d.Pools:
+		return errors.New("--copies is for --driver local, whose volumes are in pools")
+	case f.copies && (f.guardSocket == "" || f.peers.address == ""):
+		return errors.New("--copies needs --guard-socket and --peer-address: a copy is taken over only from a node that is guarded, and is fetched from others (chart value guard.enabled)")
+	case f.simulatedDisks != "" && !d.Epochs():
+		return errors.New("--simulated-disks is for --driver disk")
+	case f.simulatedDisks != "" && !filepath.IsAbs(f.simulatedDisks):
+		return fmt.Errorf("--simulated-disks %q is not an absolute path", f.simulatedDisks)
+	}
+	return nil
 }
 
 func (f *agentFlags) run(ctx context.Context) (err error) {
@@ -118,13 +135,16 @@ func (f *agentFlags) run(ctx context.Context) (err error) {
 	if f.serves.Epochs() {
 		return f.runDisk(ctx, d, asks)
 	}
-	if f.guardSocket != "" {
+	if kept := (journal.Journal{Files: agent.JournalDir(f.kubeletDir, f.serves.Name)}); f.guardSocket != "" && !f.copies && speaksForNone(kept) {
 		// No volume of this driver has epochs: each has one copy, on one node.
 		go word.Client{Socket: f.guardSocket}.Vouch(ctx, clock.RealClock{}, ctrl.Log.WithName("guard"))
 	}
 	return f.withDisks(ctx, func(ctx context.Context, n poold.Node, registry *prometheus.Registry) error {
 		o := f.options(d, registry)
 		o.Disks, o.OrphanRetention = n, f.orphanRetention
+		if f.copies {
+			return f.runReplicated(ctx, o, asks)
+		}
 		return asks.beside(ctx, agent.New(o).Run)
 	})
 }

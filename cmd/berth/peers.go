@@ -30,6 +30,8 @@ const (
 	// agentProcess is the name by which an agent keeps its certificate.
 	agentProcess       = "agent"
 	defaultAuthorities = "/etc/berth/authorities/ca.crt"
+	// reachWithin is how long a node may take to accept a connection for a stream.
+	reachWithin = 10 * time.Second
 )
 
 // peerFlags say how a process of a node is asked by other nodes and by controllers, and asks them.
@@ -74,6 +76,7 @@ type peers struct {
 
 	own      *issue.Own
 	listener net.Listener
+	find     finder
 }
 
 // open prepares the part of a process of this name on a node, or returns nil if no address is given. ctx may
@@ -101,7 +104,7 @@ func (f *peerFlags) open(ctx context.Context, config *rest.Config, node, process
 	}
 	identity := cert.Identity{Node: node, Source: own, Now: time.Now}
 	return &peers{
-		client: peer.NewClient(identity, find, log), own: own, listener: listener, announced: f.announced(listener),
+		client: peer.NewClient(identity, find, log), own: own, listener: listener, announced: f.announced(listener), find: find,
 		server: &peer.Server{Identity: identity, Clock: clock.RealClock{}, Log: log},
 	}, nil
 }
@@ -122,6 +125,23 @@ func (p *peers) run(ctx context.Context) error {
 	go p.own.Run(ctx, p.server.Clock)
 	defer p.client.Close()
 	return p.server.Serve(ctx, p.listener)
+}
+
+// sortStreams returns the listener of those who ask for streams at the port of questions, until ctx ends. It is
+// to be called before run.
+func (p *peers) sortStreams(ctx context.Context) net.Listener {
+	both := peer.Sort(ctx, p.listener, cert.Questions, cert.Stream)
+	p.listener = both[0]
+	return both[1]
+}
+
+// dial opens a connection to a node, at the address that it has announced.
+func (p *peers) dial(ctx context.Context, node string) (net.Conn, error) {
+	address, err := p.find(ctx, node)
+	if err != nil {
+		return nil, fmt.Errorf("finding the address of node %s: %w", node, err)
+	}
+	return (&net.Dialer{Timeout: reachWithin}).DialContext(ctx, "tcp", address)
 }
 
 // close lets go of what run has not been called for.

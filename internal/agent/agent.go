@@ -72,6 +72,8 @@ type Agent struct {
 	orphans  *orphans.Set // volumes
 	offers   *offers
 	inline   *inline.Service
+	// copies are the volumes with copies on several nodes; nil if the agent serves none.
+	copies *copies
 
 	orphanSnapshots *orphans.Set
 }
@@ -98,17 +100,24 @@ func New(o Options) *Agent {
 
 // Run serves until ctx ends or the local half fails.
 func (a *Agent) Run(ctx context.Context) error {
+	if a.copies != nil {
+		defer a.copies.end()
+	}
 	return a.serve(ctx, parts{
 		known: a.observer.Known, volumes: a.staging(), inline: a.inline, health: a.health(),
 		ready:      health.Checks{"pools": health.Of(func() error { return a.observer.Latest().Err })},
 		registered: a.awaitReport, cluster: a.runCluster,
-		others: []func(ctx context.Context) error{a.observer.Start},
+		others: append([]func(ctx context.Context) error{a.observer.Start}, a.copies.others()...),
 	})
 }
 
-// owner of the volumes. Those of this agent's driver have one copy; a volume that needs epochs is refused.
+// owner of the volumes, by their kind. An agent that serves no volumes with epochs refuses those that need them.
 func (a *Agent) owner() staging.Owner {
-	return owner.ByKind{Wishes: a.wishes, Default: a.options.Driver.Kind, OneCopy: staging.OneCopy{Locks: a.locks}}
+	by := owner.ByKind{Wishes: a.wishes, Default: a.options.Driver.Kind, OneCopy: staging.OneCopy{Locks: a.locks}}
+	if a.copies != nil {
+		by.Epochs, by.Kept = a.copies.owner, a.copies.knows
+	}
+	return by
 }
 
 // staging returns the use cases of the node service.

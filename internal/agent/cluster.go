@@ -41,7 +41,7 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.newManager(watched)
+	m, err := a.newManager(a.copies.watches(watched))
 	if err != nil {
 		return fmt.Errorf("setting up the API client: %w", err)
 	}
@@ -83,8 +83,12 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.wishes.use(a.options.Driver.View(m.GetClient()))
+	own := a.options.Driver.View(m.GetClient())
+	a.wishes.use(own)
 	a.offers.use(m.GetCache())
+	if err := a.copies.watch(ctx, m.GetCache(), own); err != nil {
+		return err
+	}
 	return m.Start(ctx)
 }
 

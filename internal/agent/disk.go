@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"sync/atomic"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/internal/agent/attached"
 	"berth.dev/berth/internal/agent/journal"
@@ -14,7 +11,6 @@ import (
 	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/health"
 	"berth.dev/berth/internal/mount"
-	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/peer"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/shared"
@@ -49,15 +45,9 @@ type SharedDisks struct {
 // DiskAgent is the process of the driver of shared disks, set up and not started yet. It has no pools: no
 // report, no capacity and no inline volumes. What a node says of itself, the agent of pools says.
 type DiskAgent struct {
-	*front
-	owner *owner.Owner
-	loop  *owner.Loop
-	// tainted says whether an administrator has declared this node dead; nil is not known yet.
-	tainted atomic.Pointer[bool]
+	*epochs
 	staging *staging.Service
-	kept    journal.Journal
 	guard   owner.Guard
-	end     context.CancelFunc
 }
 
 // NewDisk puts the parts together. What the Owner begins in the background ends with ctx, or with Run.
@@ -65,36 +55,13 @@ func NewDisk(ctx context.Context, o Options, d SharedDisks) (*DiskAgent, error) 
 	if d.Guard == nil {
 		return nil, fmt.Errorf("%w: the agent of driver %s needs the guard of its node", provision.ErrInvalid, o.Driver.Name)
 	}
-	a := &DiskAgent{front: newFront(o), guard: d.Guard, kept: journal.Journal{Files: d.Journal}}
-	scheme, api, err := a.api()
+	e, err := newFront(o).newEpochs(ctx, node{
+		boot: d.Boot, journal: d.Journal, guard: d.Guard, mounter: d.Mounter, holding: d.Holding, cover: d.Cover,
+	}, owner.Attachments(d.Disks, owner.Locate))
 	if err != nil {
 		return nil, err
 	}
-	live, err := client.New(api, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("setting up the API client: %w", err)
-	}
-	peers := o.Peers
-	if peers == nil {
-		peers = noPeers{}
-	}
-	log := o.Log.WithName("owner")
-	ctx, a.end = context.WithCancel(ctx)
-	a.loop = owner.NewLoop(ctx, o.Clock, log)
-	a.owner = owner.New(owner.Config{
-		Node: o.Node, Boot: d.Boot,
-		World: &owner.Node{
-			Journal: a.kept, Peers: peers, Live: o.Driver.Live(live), Status: live,
-			Guard: d.Guard, Holding: d.Holding, MountTable: o.Mounts, Mounter: d.Mounter, Cover: d.Cover,
-			OutOfService: a.outOfService, Clock: o.Clock,
-			Warn: func(volume, warning string) { log.Info(warning, "volume", volume) },
-			Uncovered: func(err error) {
-				log.Error(err, "a volume was taken off a pod's path, which was not covered: end the pod before its containers begin anew")
-			},
-		},
-		Locks: a.locks, Medium: owner.Attachments(d.Disks, owner.Locate), Rules: ownership.NodeRules(),
-		Poke: a.loop.Poke, Background: a.loop.Background, Log: log,
-	})
+	a := &DiskAgent{epochs: e, guard: d.Guard}
 	a.staging = staging.New(staging.Config{
 		Node: o.Node, KubeletDir: o.KubeletDir, Wishes: a.wishes, Mounts: o.Mounts, Locks: a.locks,
 		Disks: attached.New(attached.Config{
@@ -107,18 +74,6 @@ func NewDisk(ctx context.Context, o Options, d SharedDisks) (*DiskAgent, error) 
 	})
 	return a, nil
 }
-
-// knows says whether the node keeps knowledge of a volume's epochs.
-func (a *DiskAgent) knows(id string) (bool, error) {
-	_, found, err := a.kept.Load(id)
-	return found, err
-}
-
-// noPeers answers for no node: silence is no answer, and the rules wait for those that they need.
-type noPeers struct{}
-
-// Ask implements owner.Peers.
-func (noPeers) Ask(context.Context, string, []string) []ownership.Peer { return nil }
 
 // Copies answers the nodes and controllers that ask this node. It may be asked before Run, and after.
 func (a *DiskAgent) Copies() peer.Copies { return a.owner }
@@ -137,21 +92,4 @@ func (a *DiskAgent) Run(ctx context.Context) error {
 		cluster: a.runCluster,
 		others:  []func(ctx context.Context) error{a.tend},
 	})
-}
-
-// tend runs the upkeep of the volumes until ctx ends.
-func (a *DiskAgent) tend(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, a.end)
-	defer stop()
-	return a.loop.Run(a.owner)
-}
-
-// outOfService says whether an administrator has declared this node dead, by the watch of its Node. The
-// guard is asked every second, and with it this; a read of each time would be a request of each node.
-// On a shared disk the reservation shuts a node out that learns of its taint too late.
-func (a *DiskAgent) outOfService(context.Context) (bool, error) {
-	if is := a.tainted.Load(); is != nil {
-		return *is, nil
-	}
-	return false, fmt.Errorf("%w: the Node of this node was not read yet", provision.ErrUnavailable)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,30 +55,4 @@ func taintsAlone(object any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion},
 		Spec:       corev1.NodeSpec{Taints: n.Spec.Taints},
 	}, nil
-}
-
-// seen has a volume tended that concerns this node: the record counts an attachment here, or the node
-// keeps knowledge of it.
-func (a *DiskAgent) seen(object any) {
-	if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-		object = gone.Obj
-	}
-	v, ok := object.(*v1alpha1.Volume)
-	if !ok || !a.options.Driver.Owns(v) {
-		return
-	}
-	known, err := a.knows(v.Name)
-	here := func(e v1alpha1.OwnedReplica) bool { return e.Node == a.options.Node }
-	if r := v.Status.Ownership; known || err != nil || r != nil && (r.Primary.Node == a.options.Node || slices.ContainsFunc(r.Replicas, here)) {
-		a.loop.Poke(v.Name, 0)
-	}
-}
-
-// seenNode notes the taint of a node that is out of service. A Node that was deleted has the last word of
-// before.
-func (a *DiskAgent) seenNode(object any) {
-	if n, ok := object.(*corev1.Node); ok {
-		out := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
-		a.tainted.Store(&out)
-	}
 }

@@ -23,6 +23,10 @@
 //
 // Both halves work on one poold.Node and share one lock per volume.
 //
+// NewReplicated is an Agent that serves volumes with copies on several nodes, too: with an Owner as that of
+// DiskAgent, whose medium is the copies in the pools (package pooled), and streams to and from other nodes. The
+// kind of a volume says which part serves it. That part writes the record of ownership and no entry.
+//
 // Pools that do not answer do not hold up the others: the agent waits for them for a while,
 // then registers the driver without them, and the report names them.
 //

@@ -11,7 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/memory"
 	"berth.dev/berth/internal/quarantine"
 )
 
@@ -225,6 +228,36 @@ func TestAnOrphanStaysOneSinceTheSameTimeWhenTheAgentStartsAnew(t *testing.T) {
 func TestAnOrphanIsDeletedAtItsDeadlineIfOrphansHaveOne(t *testing.T) {
 	s, _ := deserted(t, func(s *site) { s.retention = time.Second })
 	await(t, "the data to go", func() bool { return !s.has("a") })
+}
+
+// An API server from a backup may have forgotten the volume, and this may be the only copy that has its last writes.
+func TestAnOrphanThatIsOneOfSeveralCopiesGoesByAnOrderAlone(t *testing.T) {
+	s := newSite(t, "")
+	s.retention = time.Second
+	pc, _ := s.classes()
+	s.create(pc, s.volume("a"), s.volume("b"))
+	s.start()
+	for _, name := range []string{"a", "b"} {
+		await(t, "the replica to be ready", s.says(name, isReady, v1alpha1.ReasonCarved))
+		await(t, "the filesystem", s.formatted(name))
+	}
+	epoch := lineage.Epoch{Number: 1, ID: "one"}
+	promise := ownership.Promise{Epoch: epoch, Primary: s.name, Lineage: lineage.Lineage{{Epoch: epoch}}}
+	copies := memory.NewReplicator(memory.New(s.disks, nil), time.Now)
+	if err := copies.Mark(t.Context(), v1alpha1.VolumeName(s.name+"a"), provision.Mark{Promise: promise}); err != nil {
+		t.Fatal(err)
+	}
+	s.vanish("a")
+	await(t, "the orphan", s.orphaned)
+	s.vanish("b")
+	await(t, "the orphan with one copy to go", func() bool { return !s.has("b") })
+	if !s.has("a") {
+		t.Fatal("one of several copies went by its age")
+	}
+	if err := s.forget(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the copy to go", func() bool { return !s.has("a") })
 }
 
 func TestANodeThatReturnsHasItsVolumes(t *testing.T) {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -17,8 +18,11 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/agent/pooled"
 	"berth.dev/berth/internal/agent/replica"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/orphan"
 	decidereplica "berth.dev/berth/internal/decide/replica"
 )
 
@@ -69,7 +73,27 @@ func (a *Agent) base(m ctrl.Manager, poke func(), listed func(id string) bool, l
 	}
 	return worker.Base{
 		Node: a.options.Node, Locks: a.locks, Refused: poke, ToolFailed: a.observer.ToolFailed,
-		Listed: listed, Deleted: a.observer.Deleted, Pool: a.observer.Pool, Reported: a.observer.HasRead, Orphans: lost, Word: word.On, Waived: word.Waived,
+		Listed: listed, Deleted: a.observer.Deleted, Pool: a.observer.Pool, Reported: a.observer.HasRead, Orphans: lost, Word: a.word(word), Waived: word.Waived,
+	}
+}
+
+// word decides on an orphan. One of several copies is not deleted for its age alone: an API server from a backup
+// may have forgotten the volume, and the copy may be the only one that has its last writes.
+func (a *Agent) word(w orphans.Word) func(ctx context.Context, r orphan.Record) (orphan.Answer, error) {
+	return func(ctx context.Context, r orphan.Record) (orphan.Answer, error) {
+		answer, err := w.On(ctx, r)
+		if err != nil || answer.Verb != decide.Remove || w.Retention == 0 {
+			return answer, err
+		}
+		switch is, err := pooled.IsCopy(ctx, a.disks, r.Name); {
+		case err != nil:
+			return orphan.Answer{}, fmt.Errorf("finding out whether %s is one of several copies: %w", r.Name, err)
+		case !is:
+			return answer, nil
+		}
+		ordered := w
+		ordered.Retention = 0
+		return ordered.On(ctx, r)
 	}
 }
 

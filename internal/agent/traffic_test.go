@@ -118,3 +118,10 @@ func (t *traffic) take() int64 {
 	t.received = 0
 	return n
 }
+
+// isCut says whether the API server is out of reach.
+func (t *traffic) isCut() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.away
+}

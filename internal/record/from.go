@@ -29,6 +29,20 @@ func From(v *v1alpha1.Volume) (*ownership.Volume, error) {
 	return &record, nil
 }
 
+// Parameters returns the record of a Volume before its first: the parts of it that the spec and the metadata have,
+// and nothing that the rules decide. The error is *UnreadError or *OneCopyError.
+func Parameters(v *v1alpha1.Volume) (*ownership.Volume, error) {
+	r := &check{}
+	record := r.parameters(v)
+	switch {
+	case r.err != nil:
+		return nil, &UnreadError{Volume: v.Name, Cause: r.err}
+	case record.Kind == ownership.OneCopy:
+		return nil, &OneCopyError{Volume: v.Name}
+	}
+	return &record, nil
+}
+
 // parameters are the parts of the record that the spec and the metadata have.
 func (r *check) parameters(v *v1alpha1.Volume) ownership.Volume {
 	p := &v.Spec.Replication

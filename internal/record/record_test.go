@@ -304,6 +304,25 @@ func TestATimeThatIsNeverIsNotWritten(t *testing.T) {
 	}
 }
 
+func TestTheParametersOfAVolumeAreThereBeforeItsFirstRecord(t *testing.T) {
+	want := ownership.Volume{Kind: ownership.Snapshots, Factor: 3, Size: 1 << 30, Failover: ownership.Failover{Automatic: true, MaxDataLoss: time.Minute}}
+	got, err := record.Parameters(object(&want))
+	if err != nil || !gocmp.Equal(&want, got) {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	o := object(&want)
+	o.Spec.Replication.Factor = 99
+	var unread *record.UnreadError
+	if _, err := record.Parameters(o); !errors.As(err, &unread) {
+		t.Errorf("a factor that no rule knows: %v", err)
+	}
+	o.Spec.Replication = v1alpha1.Replication{Factor: 1}
+	var one *record.OneCopyError
+	if _, err := record.Parameters(o); !errors.As(err, &one) {
+		t.Errorf("a volume with one copy: %v", err)
+	}
+}
+
 func TestAWordOfTheAPIIsAKindOrUnknown(t *testing.T) {
 	if kind, ok := record.KindOf(v1alpha1.ReplicationAttachments); kind != ownership.Attachments || !ok {
 		t.Errorf("attachments are %v, %v", kind, ok)

@@ -37,12 +37,16 @@ type Entry struct {
 }
 
 // PlacedVolume returns the places of a Volume. A node that the record of ownership counts has a part of it
-// until its entry is Gone, whatever it reports.
+// until its entry is Gone, whatever it reports. Of a volume with such a record the nodes report nothing else: once
+// it is being deleted, a node that the record does not count has no part of it.
 func PlacedVolume(v *v1alpha1.Volume) Placed {
 	p := Placed{Labels: v.Labels, Wanted: v.Spec.Replicas}
 	for i := range v.Status.Replicas {
 		e := &v.Status.Replicas[i]
 		p.Entries = append(p.Entries, Entry{e.Node, e.State == v1alpha1.ReplicaGone, e.State == v1alpha1.ReplicaFailed, e.Reason, e.Message})
+	}
+	if v.Spec.Replication.Kind != "" && v.DeletionTimestamp != nil {
+		p.Wanted = slices.DeleteFunc(slices.Clone(p.Wanted), func(r v1alpha1.ReplicaSpec) bool { return !counted(v, r.Node) })
 	}
 	if v.Status.Ownership == nil {
 		return p
@@ -58,6 +62,13 @@ func PlacedVolume(v *v1alpha1.Volume) Placed {
 		}
 	}
 	return p
+}
+
+// counted says whether the record of ownership counts a replica on a node.
+func counted(v *v1alpha1.Volume, node string) bool {
+	return v.Status.Ownership != nil && slices.ContainsFunc(v.Status.Ownership.Replicas, func(r v1alpha1.OwnedReplica) bool {
+		return r.Node == node && r.State != v1alpha1.OwnedGone
+	})
 }
 
 // PlacedSnapshot returns the places of a Snapshot.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision"
@@ -94,6 +95,34 @@ func TestAnswersToADeletion(t *testing.T) {
 			got := PlacedVolume(test.volume).Removed(test.nodes)
 			if got.State != test.state || !errors.Is(got.Err(), test.class) {
 				t.Errorf("got %v %v, want %v %v", got.State, got.Err(), test.state, test.class)
+			}
+		})
+	}
+}
+
+func TestADeletedVolumeWithCopiesWaitsForThoseThatItsRecordCounts(t *testing.T) {
+	nodes := volumetest.Nodes{"n": "", "m": ""}
+	several := func(v *v1alpha1.Volume) { v.Spec.Replication.Kind = v1alpha1.ReplicationSnapshots }
+	deleting := func(v *v1alpha1.Volume) { v.DeletionTimestamp = &metav1.Time{} }
+	for name, tc := range map[string]struct {
+		volume *v1alpha1.Volume
+		want   []string
+	}{
+		"its copy is there":                      {build(gi, several, deleting, wanted("n"), owned("n", v1alpha1.OwnedReady)), []string{"n"}},
+		"its copy is on its way out":             {build(gi, several, deleting, wanted("n"), owned("n", v1alpha1.OwnedRemoving)), []string{"n"}},
+		"its copy is gone":                       {build(gi, several, deleting, wanted("n"), owned("n", v1alpha1.OwnedGone)), nil},
+		"one copy is gone, the other is not":     {build(gi, several, deleting, wanted("n"), wanted("m"), owned("m", v1alpha1.OwnedReady)), []string{"m"}},
+		"it never had a record":                  {build(gi, several, deleting, wanted("n")), nil},
+		"it is not deleted and its copy is gone": {build(gi, several, wanted("n"), owned("n", v1alpha1.OwnedGone)), []string{"n"}},
+		"it has one copy":                        {build(gi, deleting, wanted("n")), []string{"n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, holder := range PlacedVolume(tc.volume).Holders(nodes) {
+				got = append(got, holder.Node)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("holders: %s", diff)
 			}
 		})
 	}

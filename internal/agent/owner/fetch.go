@@ -93,8 +93,8 @@ func (s stock) Open(ctx context.Context, want wire.Want) (source stream.Source, 
 	case !may || v == nil || !v.Kind.Traits().Data:
 		return nil, wire.Errorf(wire.NotReplica, "node %s has no replica of volume %.80q", want.To, want.Volume)
 	}
-	err = s.alone(ctx, want.Volume, func(ctx context.Context) (err error) {
-		source, err = s.Stock.Open(context.WithoutCancel(ctx), want)
+	err = s.alone(ctx, want.Volume, func(context.Context) (err error) {
+		source, err = s.Stock.Open(ctx, want) // the stream goes on without the lock, until its own context ends
 		return err
 	})
 	return source, err

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// beat is how often the disks of volumes in use are looked at, and the guard is asked.
+	// beat is how often the volumes in use are looked at, and the guard is asked.
 	beat = time.Second
 	// tenders is how many volumes are tended at once.
 	tenders = 8
@@ -60,7 +60,7 @@ func (l *Loop) Run(o *Owner) error {
 			}
 		})
 	}
-	l.every(o.Watch, "looking at the shared disks in use failed")
+	l.every(o.Watch, "looking at the volumes in use failed")
 	l.every(o.Vouch, "the guard of this node does not have the agent's word, so no volume with epochs can be used here")
 	<-l.ctx.Done()
 	l.queue.ShutDown()

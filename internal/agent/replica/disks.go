@@ -43,25 +43,36 @@ func (w *Worker) Make(ctx context.Context, v *v1alpha1.Volume, verb decide.Verb,
 }
 
 func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.PoolClass) (provision.Volume, error) {
-	wish := v.Wish(w.Node)
-	pool := provision.PoolRef{Type: string(c.Spec.Provisioner), Name: wish.Pool}
-	if !poolclass.Names(c, w.Pool(pool)) {
-		// A user who may write Volumes must not reach pools that no administrator
-		// gave to the class.
-		return provision.Volume{}, fmt.Errorf("%w: PoolClass %s does not select pool %s", entries.ErrWrongPool, c.Name, wish.Pool)
-	}
-	source := replica.SourceOf(v)
-	if err := w.served(ctx, source); err != nil {
+	r, err := Request(v, c, w.Node, w.Pool)
+	if err != nil {
 		return provision.Volume{}, err
 	}
-	r := poolclass.Request(c, pool)
-	r.ID, r.Size, r.Labels, r.Source = v.Name, v.Spec.Capacity.Value(), labelsOf(v), source
-	r.Tree = provision.ByItself(string(v.Spec.FSType))
+	r.Source = replica.SourceOf(v)
+	if err := w.served(ctx, r.Source); err != nil {
+		return provision.Volume{}, err
+	}
 	next, err := w.Provisioner.Create(ctx, r)
-	if errors.Is(err, provision.ErrNotFound) && source != (provision.Source{}) {
+	if errors.Is(err, provision.ErrNotFound) && r.Source != (provision.Source{}) {
 		return next, fmt.Errorf("%w: %w", entries.ErrNoSource, err)
 	}
 	return next, err
+}
+
+// Request is what a provisioner is asked for to make the replica of a volume on a node, without a source. It
+// refuses a pool that the class does not select: a user who may write Volumes must not reach pools that no
+// administrator gave to the class.
+func Request(v *v1alpha1.Volume, c *v1alpha1.PoolClass, node string, reported func(ref provision.PoolRef) provision.Pool) (provision.CreateRequest, error) {
+	wish := v.Wish(node)
+	if wish == nil {
+		return provision.CreateRequest{}, fmt.Errorf("%w: Volume %s names no pool of node %s (spec.replicas)", entries.ErrWrongPool, v.Name, node)
+	}
+	pool := provision.PoolRef{Type: string(c.Spec.Provisioner), Name: wish.Pool}
+	if !poolclass.Names(c, reported(pool)) {
+		return provision.CreateRequest{}, fmt.Errorf("%w: PoolClass %s does not select pool %s", entries.ErrWrongPool, c.Name, wish.Pool)
+	}
+	r := poolclass.Request(c, pool)
+	r.ID, r.Size, r.Labels, r.Tree = v.Name, v.Spec.Capacity.Value(), labelsOf(v), provision.ByItself(string(v.Spec.FSType))
+	return r, nil
 }
 
 // served refuses a source of another driver: only that driver knows which of its data counts. A
@@ -72,7 +83,10 @@ func (w *Worker) served(ctx context.Context, source provision.Source) error {
 	case source.Snapshot != "":
 		_, err = w.Snapshot(ctx, source.Snapshot)
 	case source.Volume != "":
-		_, err = w.Live(ctx, source.Volume)
+		var v *v1alpha1.Volume
+		if v, err = w.Live(ctx, source.Volume); err == nil && v.Spec.Replication.Kind != "" {
+			return fmt.Errorf("%w: volume %s has copies on several nodes, and a copy of one of them may not be what the volume holds", provision.ErrInvalid, source.Volume)
+		}
 	}
 	switch {
 	case errors.Is(err, driver.ErrForeign):

@@ -43,6 +43,20 @@ func TestNoVolumeIsMadeFromTheDataOfAnotherDriver(t *testing.T) {
 	}
 }
 
+func TestNoVolumeIsMadeFromOneOfSeveralCopies(t *testing.T) {
+	n := newNode(volume(cloned))
+	n.snapshot(t, "perhaps behind")
+	n.put(volume(func(v *v1alpha1.Volume) {
+		v.Name, v.Spec.Replication = original, v1alpha1.Replication{Kind: v1alpha1.ReplicationSnapshots, Factor: 2}
+	}))
+	if _, err := n.step(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n.has() || !sameState(n.entry(t), v1alpha1.ReplicaFailed, v1alpha1.ReasonInvalid) {
+		t.Errorf("data: %v, entry %+v", n.has(), n.entry(t))
+	}
+}
+
 func TestNoCopyIsMadeWhileItIsNotKnownWhoseItsSourceIs(t *testing.T) {
 	broken := errors.New("the API server does not answer")
 	for name, change := range map[string]option{"a snapshot": restored, "a volume": cloned} {

@@ -50,10 +50,13 @@ func (w *Worker) Make(ctx context.Context, s *v1alpha1.Snapshot, _ decide.Verb, 
 }
 
 // served refuses the volume of another driver: only that driver knows who writes to it. A volume
-// without an object is no other driver's as far as anyone can tell.
+// without an object is no other driver's as far as anyone can tell. It also refuses a volume with copies on several
+// nodes: the head of a copy may be behind, or hold writes that are no part of the volume.
 func (w *Worker) served(ctx context.Context, s *v1alpha1.Snapshot) error {
-	_, err := w.Volume(ctx, s.Spec.Volume)
+	v, err := w.Volume(ctx, s.Spec.Volume)
 	switch {
+	case err == nil && v.Spec.Replication.Kind != "":
+		return fmt.Errorf("%w: volume %s has copies on several nodes, of which no snapshots can be taken yet", provision.ErrInvalid, s.Spec.Volume)
 	case errors.Is(err, driver.ErrForeign):
 		return fmt.Errorf("%w: %w", provision.ErrInvalid, err)
 	case client.IgnoreNotFound(err) != nil:

@@ -26,6 +26,24 @@ func TestNoSnapshotIsTakenOfTheVolumeOfAnotherDriver(t *testing.T) {
 	n.expect(v1alpha1.SnapshotFailed, v1alpha1.ReasonInvalid)
 }
 
+// several is an API server whose volumes have copies on several nodes.
+type several struct{ Objects }
+
+func (several) Volume(_ context.Context, name string) (*v1alpha1.Volume, error) {
+	v := &v1alpha1.Volume{}
+	v.Name, v.Spec.Replication.Kind = name, v1alpha1.ReplicationSnapshots
+	return v, nil
+}
+
+func TestNoSnapshotIsTakenOfOneOfSeveralCopies(t *testing.T) {
+	n := newNode(t, object())
+	n.worker.Objects = several{n.server}
+	if result, err := n.step(); err != nil || !result.IsZero() || n.has() {
+		t.Errorf("%+v, %v; taken: %v", result, err, n.has())
+	}
+	n.expect(v1alpha1.SnapshotFailed, v1alpha1.ReasonInvalid)
+}
+
 func TestNoSnapshotIsTakenWhileItIsNotKnownWhoseVolumeItIs(t *testing.T) {
 	n := newNode(t, object())
 	n.worker.Objects = unreadable{n.server}

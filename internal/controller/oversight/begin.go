@@ -15,31 +15,22 @@ import (
 	"berth.dev/berth/internal/record"
 )
 
-// begin writes the first record of a shared disk: no node has it. What is on the disk is not known, so the
-// first mount begins with a check. If a backup has lost a record with later epochs, the nodes that know of
-// them mend this one, and the disk itself refuses who comes without its key.
-//
-// The first record of copies follows from the copies that were made; nothing makes any yet.
+// begin writes the first record of a volume.
 func begin(ctx context.Context, r *Reconciler, name string) (begun bool, err error) {
 	v := &v1alpha1.Volume{}
 	if err := r.read(ctx, types.NamespacedName{Name: name}, v); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	if v.Spec.Replication.Kind != v1alpha1.ReplicationAttachments || v.Status.Ownership != nil || v.DeletionTimestamp != nil {
+	if v.Status.Ownership != nil || v.DeletionTimestamp != nil {
 		return false, nil
 	}
-	first := lineage.Epoch{Number: 1, ID: r.FreshID()}
-	a := v.Spec.Replication.Attachments
-	next := &ownership.Volume{
-		Kind: ownership.Attachments, Factor: int(v.Spec.Replication.Factor), Size: v.Spec.Capacity.Value(),
-		Sharing: ownership.Sharing{MaxShares: int(a.MaxShares), Yields: a.Yields, Persistent: a.Persistent},
-		Epoch:   first, Lineage: lineage.Lineage{{Epoch: first}},
+	parameters, err := record.Parameters(v)
+	if err != nil {
+		return false, err
 	}
-	if f := v.Spec.Replication.Failover; f != nil {
-		next.Failover.Automatic = f.Automatic
-		if f.MaxDataLoss != nil {
-			next.Failover.MaxDataLoss = f.MaxDataLoss.Duration
-		}
+	next := beginning(parameters, v.Spec.Replicas, r.FreshID)
+	if next == nil {
+		return false, nil
 	}
 	written, err := record.Into(v, next)
 	if err != nil {
@@ -53,4 +44,29 @@ func begin(ctx context.Context, r *Reconciler, name string) (begun bool, err err
 	}
 	log.FromContext(ctx).Info("record begun", "volume", name)
 	return true, nil
+}
+
+// beginning returns the first record of a volume with these parameters, nil if it cannot have one yet.
+//
+// No node has a shared disk. What is on it is not known, so the first mount begins with a check. If a backup has lost
+// a record with later epochs, the nodes that know of them mend this one, and the disk itself refuses who comes
+// without its key.
+//
+// Copies are made on the nodes that the Volume names, and the first of these makes the first, empty snapshot. If a
+// backup has lost a record, none of them does: it has, or another node has, a copy with data, and mends the record.
+func beginning(parameters *ownership.Volume, wanted []v1alpha1.ReplicaSpec, freshID func() string) *ownership.Volume {
+	if !parameters.Kind.Traits().Data {
+		next := *parameters
+		next.Epoch = lineage.Epoch{Number: 1, ID: freshID()}
+		next.Lineage = lineage.Lineage{{Epoch: next.Epoch}}
+		return &next
+	}
+	if len(wanted) == 0 {
+		return nil // it is not placed
+	}
+	nodes := make([]string, 0, len(wanted))
+	for _, w := range wanted {
+		nodes = append(nodes, w.Node)
+	}
+	return ownership.Begin(*parameters, nodes[0], nodes, freshID())
 }

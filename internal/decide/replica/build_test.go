@@ -48,3 +48,8 @@ var (
 func decided(v *v1alpha1.Volume, node string, f Facts) Answer {
 	return Decide(placed.Look(v, node, f))
 }
+
+// copied makes the volume one with copies on several nodes.
+func copied(v *v1alpha1.Volume) {
+	v.Spec.Replication = v1alpha1.Replication{Kind: v1alpha1.ReplicationSnapshots, Factor: 2}
+}

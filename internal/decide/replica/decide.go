@@ -21,9 +21,10 @@ var to = placed.To[v1alpha1.ReplicaStatus]
 
 type view = placed.View[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]
 
-// rules are those for a replica that should not be on the node, for one that should and is
+// rules are those for a volume that is not this package's, for a replica that should not be on the node, for one that should and is
 // missing, and for one that should and is there.
 var rules = decide.Chain[view, Answer]{
+	{When: isOwned, Then: func(view) Answer { return to(decide.None) }},
 	{When: view.Unconcerned, Then: func(view) Answer { return to(decide.None) }},
 	{When: view.Away, Then: func(v view) Answer { return report(v, awayEntry(v)) }},
 	{When: view.Gone, Then: func(v view) Answer { return report(v, goneEntry(v)) }},
@@ -82,6 +83,10 @@ func unmade(v view) bool {
 	carved := v.Entry != nil && (v.Entry.State == v1alpha1.ReplicaReady || v.Entry.Reason == v1alpha1.ReasonDeviceMissing)
 	return v.Missing() && !carved && !v.Object.Spec.Adopted
 }
+
+// isOwned says whether the volume has copies on several nodes. The rules of ownership alone make them, and decide
+// which of them goes: a standby cannot be mounted, is not broken, and its head looks like data that no pod has had.
+func isOwned(v view) bool { return v.Object.Spec.Replication.Kind != "" }
 
 func isAnother(v view) bool { return difference(v) != "" }
 func isBroken(v view) bool  { return v.Record.Problem != "" }

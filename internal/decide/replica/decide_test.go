@@ -127,6 +127,15 @@ func TestDecide(t *testing.T) {
 			volume: volume(on("n2")), record: carved(), step: decide.Keep},
 		"a block device that the object does not know of is kept": {
 			volume: volume(block, on("n2")), record: carved(blank), step: decide.Keep},
+		"a copy of several is not made": {volume: volume(copied), step: decide.None},
+		"a standby, which cannot be mounted, is not called broken": {
+			volume: volume(copied), record: carved(func(r *provision.Volume) { r.Problem = "it is a copy that is not open for writing" }), step: decide.None},
+		"a blank copy of several is not removed though the spec does not list it": {
+			volume: volume(copied, on("n2")), record: carved(blank), made: true, step: decide.None},
+		"a copy of several is not removed with its volume": {
+			volume: volume(copied, deleting, saying(ready("1Gi", "1Gi"))), record: carved(), step: decide.None},
+		"a copy of several is neither expanded nor formatted": {
+			volume: volume(copied, of("2Gi")), record: carved(blank), step: decide.None},
 		"the node ignores a volume of another node": {
 			volume: volume(on("n2")), step: decide.None},
 	}

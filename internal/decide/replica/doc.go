@@ -26,5 +26,6 @@
 //   - Data counts as gone only if its pool was read and lacks it. A pool that is not there
 //     proves nothing, whatever the process remembers: the entry says PoolMissing until the
 //     pool is back, or an administrator gives the data up.
+//   - A volume with copies on several nodes is left alone: package ownership decides about it.
 //   - An adopted volume is neither made nor formatted: its data was there before.
 package replica
