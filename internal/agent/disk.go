@@ -11,6 +11,7 @@ import (
 	"berth.dev/berth/internal/agent/attached"
 	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/agent/owner"
+	"berth.dev/berth/internal/agent/released"
 	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/health"
 	"berth.dev/berth/internal/mount"
@@ -44,6 +45,8 @@ type SharedDisks struct {
 	Mkfs    attached.Mkfs
 	Holding func(c provision.Content) (guard.Holding, error)
 	Cover   func(path string) error
+	// Eraser has the devices that are wiped.
+	Eraser released.Machine
 }
 
 // DiskAgent is the process of the driver of shared disks, set up and not started yet. It has no pools: no
@@ -57,6 +60,8 @@ type DiskAgent struct {
 	staging *staging.Service
 	kept    journal.Journal
 	guard   owner.Guard
+	disks   shared.Disks
+	eraser  released.Machine
 	end     context.CancelFunc
 }
 
@@ -65,7 +70,7 @@ func NewDisk(ctx context.Context, o Options, d SharedDisks) (*DiskAgent, error) 
 	if d.Guard == nil {
 		return nil, fmt.Errorf("%w: the agent of driver %s needs the guard of its node", provision.ErrInvalid, o.Driver.Name)
 	}
-	a := &DiskAgent{front: newFront(o), guard: d.Guard, kept: journal.Journal{Files: d.Journal}}
+	a := &DiskAgent{front: newFront(o), guard: d.Guard, kept: journal.Journal{Files: d.Journal}, disks: d.Disks, eraser: d.Eraser}
 	scheme, api, err := a.api()
 	if err != nil {
 		return nil, err
