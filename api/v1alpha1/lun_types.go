@@ -133,6 +133,7 @@ type LUNVolume struct {
 // +kubebuilder:validation:XValidation:rule="dyn(self.epoch) == dyn(oldSelf.epoch) || !has(self.outcome) && !has(self.done)",message="a wipe with a new epoch begins anew"
 // +kubebuilder:validation:XValidation:rule="dyn(self.epoch) != dyn(oldSelf.epoch) || !has(oldSelf.outcome) || (has(self.outcome) ? oldSelf.outcome == 'Wiped' || self.outcome == oldSelf.outcome : !has(self.node))",message="the outcome of a wipe stays while its node is named"
 // +kubebuilder:validation:XValidation:rule="!has(self.outcome) || self.outcome != 'Cleared' || has(oldSelf.outcome) && oldSelf.outcome in ['Wiped','Cleared']",message="a disk is wiped before its reservation is cleared"
+// +kubebuilder:validation:XValidation:rule="self.mode == oldSelf.mode && (!has(oldSelf.proved) || !oldSelf.proved || has(self.proved) && self.proved)",message="whose the disk was does not change"
 type LUNWipe struct {
 	// epoch of the wipe, later than each of the volume's. Before a node is chosen it is the volume's last.
 	// +required
@@ -143,6 +144,13 @@ type LUNWipe struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Keys []ReservationKey `json:"keys,omitempty"`
+	// mode of the volume. Pods were given a Block disk as it was. A Filesystem disk is wiped only if it shows
+	// that it was the volume's.
+	// +required
+	Mode VolumeMode `json:"mode"`
+	// proved says that the disk has shown that it was the volume's. Afterwards it may be wiped in part.
+	// +optional
+	Proved bool `json:"proved,omitempty"`
 	// node that wipes the disk. It is named until it has detached the disk.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -206,6 +206,52 @@ func (a *array) made() volumes.Volume {
 	return v
 }
 
+// used lets a node own a volume for an epoch, and release it.
+func (a *array) used(volume, node string) {
+	a.t.Helper()
+	v := controllertest.Volume(a.t, a.Environment, volume)
+	o := v.Status.Ownership
+	o.Epoch = v1alpha1.Epoch{Number: o.Epoch.Number + 1, ID: "used"}
+	o.Primary, o.Clean = v1alpha1.Primary{Node: node, Boot: "boot", Phase: v1alpha1.PrimaryPreparing}, false
+	o.Lineage = append(o.Lineage, v1alpha1.Branch{Epoch: o.Epoch})
+	o.Keys = append(o.Keys, v1alpha1.ReservationKey{Node: node, Epoch: o.Epoch})
+	o.Replicas = []v1alpha1.OwnedReplica{{Node: node, State: v1alpha1.OwnedSyncing}}
+	if err := a.Controller(a.t).Status().Update(a.t.Context(), v); err != nil {
+		a.t.Fatal(err)
+	}
+	a.agentSays(volume, node, func(o *v1alpha1.Ownership) bool {
+		o.Primary.Phase, o.Clean = v1alpha1.PrimaryReleased, true
+		return true
+	})
+}
+
+// agentSays lets the agent of a node change a record, once it may.
+func (a *array) agentSays(volume, node string, change func(o *v1alpha1.Ownership) bool) {
+	a.t.Helper()
+	controllertest.Eventually(a.t, a.Environment, volume, func(v *v1alpha1.Volume) error {
+		if v == nil || !change(v.Status.Ownership) {
+			return errors.New("the agent waits")
+		}
+		return a.Agent(a.t, node).Status().Update(a.t.Context(), v)
+	})
+}
+
+// ends deletes a volume that was used on a node, which detaches the disk.
+func (a *array) ends(volume, node string) {
+	a.t.Helper()
+	if err := a.Client.Delete(a.t.Context(), controllertest.Volume(a.t, a.Environment, volume)); err != nil {
+		a.t.Fatal(err)
+	}
+	a.agentSays(volume, node, func(o *v1alpha1.Ownership) bool {
+		going := len(o.Replicas) == 1 && o.Replicas[0].State == v1alpha1.OwnedRemoving
+		if going {
+			o.Replicas[0].State = v1alpha1.OwnedGone
+		}
+		return going
+	})
+	controllertest.Eventually(a.t, a.Environment, volume, controllertest.Gone)
+}
+
 // says is what the agent of the node that wipes a LUN writes.
 func (a *array) says(l *v1alpha1.LUN, node string, change func(w *v1alpha1.LUNWipe)) {
 	a.t.Helper()
@@ -223,10 +269,8 @@ func TestALUNIsWipedAndGivenToTheNextClaim(t *testing.T) {
 	a := newArray(t, 2)
 	l := a.lun("only", 2, persistent)
 	v := a.made()
-	if err := a.processes[0].LUNs.Delete(t.Context(), v.ID); err != nil {
-		t.Fatal(err)
-	}
-	controllertest.Eventually(t, a.Environment, v.ID, controllertest.Gone)
+	a.used(v.ID, "far")
+	a.ends(v.ID, "far")
 	if now := a.becomes(l, v1alpha1.LUNReleased, v.ID); now.Status.Wipe == nil || now.Status.Wipe.Node != "" {
 		t.Errorf("ordered is %+v", now.Status.Wipe)
 	}
@@ -247,6 +291,17 @@ func TestALUNIsWipedAndGivenToTheNextClaim(t *testing.T) {
 	}
 	next := a.made()
 	a.becomes(l, v1alpha1.LUNBound, next.ID)
+}
+
+func TestALUNThatWasNeverWrittenIsFreeAtOnce(t *testing.T) {
+	a := newArray(t, 1)
+	l := a.lun("new", 2)
+	v := a.made()
+	if err := a.processes[0].LUNs.Delete(t.Context(), v.ID); err != nil {
+		t.Fatal(err)
+	}
+	a.becomes(l, v1alpha1.LUNAvailable, "")
+	a.becomes(l, v1alpha1.LUNBound, a.made().ID)
 }
 
 func TestTheLUNOfARetainedVolumeIsNotWiped(t *testing.T) {

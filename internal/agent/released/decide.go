@@ -194,8 +194,11 @@ func keyOf(l *v1alpha1.LUN) ownership.RawKey {
 }
 
 func rawKey(k v1alpha1.ReservationKey) ownership.RawKey {
-	e := lineage.Epoch{Number: uint64(max(k.Epoch.Number, 0)), ID: k.Epoch.ID} //nolint:gosec // not negative
-	return ownership.Key{Node: k.Node, Epoch: e, Fence: k.Fence}.Raw()
+	return ownership.Key{Node: k.Node, Epoch: epochOf(k.Epoch), Fence: k.Fence}.Raw()
+}
+
+func epochOf(e v1alpha1.Epoch) lineage.Epoch {
+	return lineage.Epoch{Number: uint64(max(e.Number, 0)), ID: e.ID} //nolint:gosec // not negative
 }
 
 // listed says whether a key is one from which the wipe may take the disk.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/attached"
+	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/shared"
@@ -69,6 +71,9 @@ func (e *eraser) overwrite(size int64) (err error) {
 			err = fmt.Errorf("%w: closing the disk: %w", provision.ErrUnavailable, closed)
 		}
 	}()
+	if err := e.whose(size); err != nil {
+		return err
+	}
 	whole := wipe.Range{Length: size, Step: cmp.Or(e.c.Step, step), Done: e.lun.Status.Wipe.Done}
 	marks := wipe.Marks{Bytes: cmp.Or(e.c.Marks, wipe.MarkBytes), Interval: wipe.MarkInterval}
 	marks.From(whole.Done, e.c.Clock.Now())
@@ -78,6 +83,36 @@ func (e *eraser) overwrite(size int64) (err error) {
 		}
 		return e.change(e.ctx, e.lun, goesOn, func(n *v1alpha1.LUNWipe) { n.Done, n.Problem = done, "" })
 	})
+}
+
+// whose makes sure that the disk was the volume's, before the first byte is written. A LUN may name a disk by
+// mistake: then nothing that is on it came from the volume, because no node formats a disk that is not blank. A
+// raw disk has no such sign; pods were given it as it was. What is proved is recorded first: once the wipe has
+// begun, the disk shows nothing any more.
+func (e *eraser) whose(size int64) error {
+	w := e.lun.Status.Wipe
+	if w.Proved || w.Mode == v1alpha1.Block {
+		return nil
+	}
+	known := make([]lineage.Epoch, 0, len(w.Keys))
+	for i := range w.Keys {
+		known = append(known, epochOf(w.Keys[i].Epoch))
+	}
+	stranger, err := attached.Stranger(e.device, size, e.disk.Volume, known)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
+	case stranger != "":
+		return &strangerError{stranger}
+	}
+	return e.change(e.ctx, e.lun, goesOn, func(n *v1alpha1.LUNWipe) { n.Proved = true })
+}
+
+// strangerError: the disk does not show that it was the volume's.
+type strangerError struct{ has string }
+
+func (s *strangerError) Error() string {
+	return fmt.Sprintf("the disk has %s, which the volume did not put there: it is not wiped. If that may be lost, wipe the disk (blkdiscard --zeroout), delete this LUN, and declare it anew", s.has)
 }
 
 // ReadAt implements wipe.Device.

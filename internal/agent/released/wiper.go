@@ -98,7 +98,14 @@ func (w *Wiper) carryOut(ctx context.Context, l *v1alpha1.LUN, a Action) error {
 		}
 		return err
 	case Erase:
-		return w.erase(ctx, l)
+		err := w.erase(ctx, l)
+		var stranger *strangerError
+		if errors.As(err, &stranger) {
+			return w.change(ctx, l, goesOn, func(n *v1alpha1.LUNWipe) {
+				n.Outcome, n.Problem = v1alpha1.LUNWipeFailed, problem(w.c.Node, err.Error())
+			})
+		}
+		return err
 	case Record:
 		return w.record(ctx, l, a.Next)
 	}

@@ -264,3 +264,64 @@ func TestADiskThatGrowsMeanwhileIsWipedToItsEnd(t *testing.T) {
 	}
 	w.free()
 }
+
+// ofTheVolume has the sign of the volume's own filesystem.
+func (w *world) ofTheVolume() {
+	w.data = make([]byte, 16<<20)
+	copy(w.data[5<<20:], "secret")
+	mark := `Berth is making a filesystem here
+{"volume":"vol","epoch":{"Number":7,"ID":"tenant"}}`
+	copy(w.data[15<<20:], mark)
+	w.lun.Status.Wipe.Mode = v1alpha1.Filesystem
+}
+
+func TestADiskWithAFilesystemIsWipedOnlyIfItWasTheVolumes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(w *world)
+		wiped  bool
+	}{
+		"the volume's own mark":    {func(*world) {}, true},
+		"zeros at both ends":       {func(w *world) { clear(w.data[15<<20:]) }, true},
+		"it has shown that before": {func(w *world) { w.lun.Status.Wipe.Proved = true; copy(w.data, "anything") }, true},
+		"another volume's mark":    {func(w *world) { w.lun.Status.Volume.Name = "other" }, false},
+		"the mark of another life": {func(w *world) { w.lun.Status.Wipe.Keys = w.lun.Status.Wipe.Keys[1:] }, false},
+		"other data":               {func(w *world) { clear(w.data[15<<20:]); copy(w.data, "the books of the company") }, false},
+		"another filesystem":       {func(w *world) { clear(w.data[15<<20:]); copy(w.data[1080:], "\x53\xef") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ofTheVolume()
+			tc.change(w)
+			before := slices.Clone(w.data)
+			a := w.process("a")
+			if err := a.lives(); err != nil {
+				t.Fatal(err)
+			}
+			if tc.wiped {
+				w.free()
+				return
+			}
+			if now := w.lun.Status.Wipe; !slices.Equal(before, w.data) || now.Outcome != v1alpha1.LUNWipeFailed || !strings.Contains(now.Problem, "did not put there") {
+				t.Errorf("%+v, and the data is the same: %v", now, slices.Equal(before, w.data))
+			}
+		})
+	}
+}
+
+// The sign goes with the first bytes that are wiped. A death after that is made up for all the same.
+func TestADeathInTheMiddleOfAFilesystemIsMadeUpFor(t *testing.T) {
+	for _, reboots := range []bool{false, true} {
+		for cut := 1; ; cut += 7 {
+			w := newWorld(t)
+			w.ofTheVolume()
+			a := w.process("a")
+			a.dies, a.after, a.reboots = cut, true, reboots
+			if err := a.lives(); err != nil {
+				t.Fatalf("cut %d: %v", cut, err)
+			}
+			if w.free(); a.dies != 0 {
+				break
+			}
+		}
+	}
+}

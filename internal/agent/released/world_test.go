@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	w.lun.Name, w.lun.UID, w.lun.ResourceVersion = lunName, "1", "1"
 	w.lun.Spec = v1alpha1.LUNSpec{Disk: v1alpha1.SharedDisk{Handle: "sim:///lun", Identity: identity}, Capacity: *resource.NewQuantity(size, resource.BinarySI), Persistent: true}
 	w.lun.Status = v1alpha1.LUNStatus{State: v1alpha1.LUNReleased, Volume: &v1alpha1.LUNVolume{Name: "vol", UID: "1"}, Wipe: &v1alpha1.LUNWipe{
-		Epoch: tenancy, Keys: []v1alpha1.ReservationKey{{Node: "b", Epoch: tenancy}},
+		Mode: v1alpha1.Block, Epoch: tenancy, Keys: []v1alpha1.ReservationKey{{Node: "b", Epoch: tenancy}},
 	}}
 	w.order("a", wiping)
 	return w
@@ -67,7 +67,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) order(node string, e v1alpha1.Epoch) {
 	old := w.lun.Status.Wipe
 	w.lun.Status.State = v1alpha1.LUNWiping
-	w.lun.Status.Wipe = &v1alpha1.LUNWipe{Node: node, Epoch: e, Keys: append(old.Keys, v1alpha1.ReservationKey{Node: node, Epoch: e})}
+	w.lun.Status.Wipe = &v1alpha1.LUNWipe{Mode: old.Mode, Proved: old.Proved, Node: node, Epoch: e, Keys: append(old.Keys, v1alpha1.ReservationKey{Node: node, Epoch: e})}
 	w.touch()
 }
 
@@ -98,7 +98,7 @@ func (w *world) process(node string) *process {
 
 func (p *process) wiper() *Wiper {
 	return New(Config{
-		Node: p.name, Objects: p, Disks: disks{p}, Machine: p, Clock: testclock.NewFakePassiveClock(time.Unix(1000, 0)), Step: unit, Marks: 2 * unit, Log: logr.Discard(),
+		Node: p.name, Objects: p, Disks: disks{p}, Machine: p, Clock: testclock.NewFakePassiveClock(time.Unix(1000, 0)), Step: int64(len(p.data)) / 8, Marks: 2 * unit, Log: logr.Discard(),
 	})
 }
 

@@ -15,6 +15,7 @@ const (
 	wipeOfNode = "each node that wipes has an epoch of its own"
 	wipeAnew   = "a wipe with a new epoch begins anew"
 	wipeEnded  = "the outcome of a wipe stays while its node is named"
+	wipeWhose  = "whose the disk was does not change"
 	wipeFirst  = "a disk is wiped before its reservation is cleared"
 )
 
@@ -22,7 +23,7 @@ const (
 func lunWipe(node string, change ...func(*v1alpha1.LUNWipe)) func(*v1alpha1.LUN) {
 	return func(l *v1alpha1.LUN) {
 		lunOf("v", v1alpha1.LUNReleased)(l)
-		w := &v1alpha1.LUNWipe{Epoch: v1alpha1.Epoch{Number: 5, ID: "e"}, Node: node}
+		w := &v1alpha1.LUNWipe{Epoch: v1alpha1.Epoch{Number: 5, ID: "e"}, Node: node, Mode: v1alpha1.Filesystem}
 		if l.Status.Wipe = w; node != "" {
 			l.Status.State, w.Keys = v1alpha1.LUNWiping, []v1alpha1.ReservationKey{{Node: node, Epoch: w.Epoch}}
 		}
@@ -66,6 +67,9 @@ var lunWipeChanges = map[string]struct {
 	"another node in a later epoch":             {way: wipeBegun(), change: lunWipe("n2", wipeIn(7, "g"))},
 	"another node goes on":                      {way: wipeBegun(), change: lunWipe("n2", wipeIn(7, "g"), func(w *v1alpha1.LUNWipe) { w.Done = 1 }), refusal: wipeAnew},
 	"another node has the outcome":              {way: wipeBegun(wipeWith(v1alpha1.LUNWiped)), change: lunWipe("n2", wipeIn(7, "g"), wipeWith(v1alpha1.LUNWiped)), refusal: wipeAnew},
+	"the disk shows whose it was":               {way: wipeBegun(), change: lunWipe("n1", wipeIn(6, "f"), func(w *v1alpha1.LUNWipe) { w.Proved = true })},
+	"that is taken back":                        {way: wipeBegun(func(w *v1alpha1.LUNWipe) { w.Proved = true }), change: lunWipe("n1", wipeIn(6, "f")), refusal: wipeWhose},
+	"the mode changes":                          {way: wipeBegun(), change: lunWipe("n1", wipeIn(6, "f"), func(w *v1alpha1.LUNWipe) { w.Mode = v1alpha1.Block }), refusal: wipeWhose},
 	"it gets on":                                {way: wipeBegun(), change: lunWipe("n1", wipeIn(6, "f"), func(w *v1alpha1.LUNWipe) { w.Done = 1 << 40 })},
 	"it begins anew":                            {way: wipeBegun(func(w *v1alpha1.LUNWipe) { w.Done = 2 }), change: lunWipe("n1", wipeIn(6, "f"))},
 	"it ends":                                   {way: wipeBegun(), change: lunWipe("n1", wipeIn(6, "f"), wipeWith(v1alpha1.LUNWiped))},
@@ -150,7 +154,7 @@ var lunAgentWrites = map[string]struct {
 var (
 	lunAgentNode   = denied("berth-agent-luns", "the agent of n1 may write only the wipe that is ordered from its node")
 	lunAgentStatus = denied("berth-agent-luns", "an agent writes only the wipe of a LUN's status")
-	lunAgentWipe   = denied("berth-agent-luns", "an agent writes only node, done, outcome and problem of a wipe")
+	lunAgentWipe   = denied("berth-agent-luns", "an agent writes only node, proved, done, outcome and problem of a wipe")
 	lunAgentOff    = denied("berth-agent-luns", "an agent takes its node off a wipe that has ended there, and names no other one")
 )
 

@@ -58,7 +58,12 @@ func release(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
 	case !f.Holder.Spec.Replication.Attachments.Blank:
 		return byHand(had, "its Volume was made by hand, on a disk that an administrator named")
 	}
-	return pending(had, &v1alpha1.LUNWipe{Epoch: r.Epoch, Keys: slices.Clone(r.Keys)}, "the disk is to be wiped")
+	w := &v1alpha1.LUNWipe{Mode: f.Holder.Spec.VolumeMode, Epoch: r.Epoch, Keys: slices.Clone(r.Keys)}
+	if r.Primary.Node == "" { // no node ever opened an epoch, so none has written
+		w.Outcome = v1alpha1.LUNCleared
+		return pending(had, w, "no node has ever written to the disk: there is nothing to wipe")
+	}
+	return pending(had, w, "the disk is to be wiped")
 }
 
 // pending is the status of a LUN that waits for a node that wipes it.
@@ -79,6 +84,8 @@ func wiped(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
 			kept = byHand(had, "its Volume is gone")
 		}
 		return kept
+	case w.Node == "" && w.Outcome == v1alpha1.LUNCleared && f.Holder != nil: // else the Volume would get it again
+		return pending(had, w, "there is nothing to wipe, and the Volume is about to go")
 	case w.Node == "" && w.Outcome == v1alpha1.LUNCleared:
 		return available(l, f)
 	case w.Node == "" && w.Outcome == v1alpha1.LUNWipeFailed:

@@ -18,7 +18,7 @@ var tenancy = v1alpha1.Epoch{Number: 5, ID: "tenant"}
 func ended(number string, change ...func(*v1alpha1.Volume)) *v1alpha1.Volume {
 	v := volume("v", number)
 	v.DeletionTimestamp = &metav1.Time{Time: now}
-	v.Spec.Replication.Attachments.Blank = true
+	v.Spec.Replication.Attachments.Blank, v.Spec.VolumeMode = true, v1alpha1.Block
 	v.Status.Ownership = &v1alpha1.Ownership{
 		Epoch: tenancy, Primary: v1alpha1.Primary{Node: "b", Phase: v1alpha1.PrimaryReleased}, Lineage: []v1alpha1.Branch{{Epoch: tenancy}},
 		Keys: []v1alpha1.ReservationKey{{Node: "a", Epoch: v1alpha1.Epoch{Number: 4, ID: "x"}}, {Node: "b", Epoch: tenancy}},
@@ -76,7 +76,7 @@ func TestAWipeIsOrderedOnlyIfTheRecordProvesTheEnd(t *testing.T) {
 			if got.State != tc.state || (got.Wipe != nil) != tc.ordered || !strings.Contains(got.Message, tc.says) {
 				t.Fatalf("got %+v", got)
 			}
-			if tc.ordered && (got.Wipe.Node != "" || got.Wipe.Epoch != tenancy || len(got.Wipe.Keys) != 2 || got.Volume == nil || !Destroys(&l.Status, &got)) {
+			if tc.ordered && (got.Wipe.Node != "" || got.Wipe.Epoch != tenancy || got.Wipe.Outcome != "" || got.Wipe.Mode != v1alpha1.Block || len(got.Wipe.Keys) != 2 || got.Volume == nil || !Destroys(&l.Status, &got)) {
 				t.Errorf("ordered is %+v of %+v", got.Wipe, got.Volume)
 			}
 			if tc.holder != nil && Awaits(tc.holder, values(l)) != (tc.state == v1alpha1.LUNReleased) {
@@ -86,6 +86,22 @@ func TestAWipeIsOrderedOnlyIfTheRecordProvesTheEnd(t *testing.T) {
 				t.Error("the Volume waits for a LUN that knows")
 			}
 		})
+	}
+}
+
+// What was never written is not wiped: a LUN may name a disk by mistake.
+func TestADiskThatNoNodeHasWrittenIsNotWiped(t *testing.T) {
+	l := lun("a", gi, of(volume("v", "")))
+	holder := ended("a", func(v *v1alpha1.Volume) { v.Status.Ownership.Primary.Node = "" })
+	f := &Facts{Holder: holder, LUNs: values(l), Volumes: values(holder), Nodes: nodes("a"), Now: now, FreshID: "fresh"}
+	for range 3 { // while the Volume is there
+		if l.Status = Judge(l, f); l.Status.State != v1alpha1.LUNReleased || l.Status.Wipe.Node != "" || Awaits(holder, values(l)) {
+			t.Fatalf("got %+v, %+v", l.Status, l.Status.Wipe)
+		}
+	}
+	f.Holder, f.Volumes = nil, nil
+	if l.Status = Judge(l, f); l.Status.State != v1alpha1.LUNAvailable || l.Status.Volume != nil || l.Status.Wipe != nil {
+		t.Errorf("got %+v", l.Status)
 	}
 }
 

@@ -257,6 +257,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.berth.berth.api.v1alpha1.ReservationKey
           elementRelationship: atomic
+    - name: mode
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.VolumeMode
     - name: node
       type:
         scalar: string
@@ -266,6 +269,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: problem
       type:
         scalar: string
+    - name: proved
+      type:
+        scalar: boolean
     - name: retryAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time

@@ -18,6 +18,11 @@ type LUNWipeApplyConfiguration struct {
 	// keys are the reservation keys from which the disk may be taken: the last ones of the volume, and those
 	// of the wipe, newest last.
 	Keys []ReservationKeyApplyConfiguration `json:"keys,omitempty"`
+	// mode of the volume. Pods were given a Block disk as it was. A Filesystem disk is wiped only if it shows
+	// that it was the volume's.
+	Mode *apiv1alpha1.VolumeMode `json:"mode,omitempty"`
+	// proved says that the disk has shown that it was the volume's. Afterwards it may be wiped in part.
+	Proved *bool `json:"proved,omitempty"`
 	// node that wipes the disk. It is named until it has detached the disk.
 	Node *string `json:"node,omitempty"`
 	// done is how many bytes from the beginning of the disk are wiped, as far as that lasts.
@@ -56,6 +61,22 @@ func (b *LUNWipeApplyConfiguration) WithKeys(values ...*ReservationKeyApplyConfi
 		}
 		b.Keys = append(b.Keys, *values[i])
 	}
+	return b
+}
+
+// WithMode sets the Mode field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Mode field is set to the value of the last call.
+func (b *LUNWipeApplyConfiguration) WithMode(value apiv1alpha1.VolumeMode) *LUNWipeApplyConfiguration {
+	b.Mode = &value
+	return b
+}
+
+// WithProved sets the Proved field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Proved field is set to the value of the last call.
+func (b *LUNWipeApplyConfiguration) WithProved(value bool) *LUNWipeApplyConfiguration {
+	b.Proved = &value
 	return b
 }
 
