@@ -10,6 +10,7 @@ import (
 	"berth.dev/berth/internal/agent"
 	"berth.dev/berth/internal/agent/attached"
 	"berth.dev/berth/internal/agent/metrics"
+	"berth.dev/berth/internal/agent/released"
 	"berth.dev/berth/internal/guard/holders"
 	"berth.dev/berth/internal/guard/keep"
 	"berth.dev/berth/internal/guard/word"
@@ -42,7 +43,7 @@ func (f *agentFlags) runDisk(ctx context.Context, d *doors, asks *agentPeers) er
 	a, err := agent.NewDisk(ctx, o, agent.SharedDisks{
 		Boot: boot, Journal: agent.JournalDir(f.kubeletDir, o.Driver.Name), Disks: f.provisioners(units),
 		Guard: word.Client{Socket: f.guardSocket}, Machine: attached.Kernel{}, Mounter: mounter, Mkfs: mounter.MkfsAs,
-		Holding: attached.Holding, Cover: linux.Cover,
+		Holding: attached.Holding, Cover: linux.Cover, Eraser: released.Kernel{},
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"berth.dev/berth/internal/agent/attached"
 	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/agent/owner"
+	"berth.dev/berth/internal/agent/released"
 	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/health"
 	"berth.dev/berth/internal/mount"
@@ -40,6 +41,8 @@ type SharedDisks struct {
 	Mkfs    attached.Mkfs
 	Holding func(c provision.Content) (guard.Holding, error)
 	Cover   func(path string) error
+	// Eraser has the devices that are wiped.
+	Eraser released.Machine
 }
 
 // DiskAgent is the process of the driver of shared disks, set up and not started yet. It has no pools: no
@@ -48,6 +51,8 @@ type DiskAgent struct {
 	*epochs
 	staging *staging.Service
 	guard   owner.Guard
+	disks   shared.Disks
+	eraser  released.Machine
 }
 
 // NewDisk puts the parts together. What the Owner begins in the background ends with ctx, or with Run.
@@ -61,7 +66,7 @@ func NewDisk(ctx context.Context, o Options, d SharedDisks) (*DiskAgent, error) 
 	if err != nil {
 		return nil, err
 	}
-	a := &DiskAgent{epochs: e, guard: d.Guard}
+	a := &DiskAgent{epochs: e, guard: d.Guard, disks: d.Disks, eraser: d.Eraser}
 	a.staging = staging.New(staging.Config{
 		Node: o.Node, KubeletDir: o.KubeletDir, Wishes: a.wishes, Mounts: o.Mounts, Locks: a.locks,
 		Disks: attached.New(attached.Config{

@@ -9,10 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/released"
 )
 
 // runCluster watches the driver's Volumes and this node's Node until it fails or ctx ends.
@@ -24,6 +29,7 @@ func (a *DiskAgent) runCluster(ctx context.Context) error {
 		ByObject: map[client.Object]cache.ByObject{
 			// A node learns of a volume from its record: an attachment has no label.
 			&v1alpha1.Volume{}: {Field: fields.OneTermEqualSelector("spec.driver", o.Driver.Name)},
+			&v1alpha1.LUN{}:    {},
 			&corev1.Node{}:     {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, o.Node), Transform: taintsAlone},
 		},
 	})
@@ -41,8 +47,32 @@ func (a *DiskAgent) runCluster(ctx context.Context) error {
 			return fmt.Errorf("listening to %T: %w", object, err)
 		}
 	}
+	if err := a.addWiper(m); err != nil {
+		return fmt.Errorf("setting up the wiper of LUNs: %w", err)
+	}
 	a.wishes.use(o.Driver.View(m.GetClient()))
 	return m.Start(ctx)
+}
+
+// addWiper adds the wiper of those LUNs that a controller has ordered from this node. It wipes one at a time.
+func (a *DiskAgent) addWiper(m ctrl.Manager) error {
+	here := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		l, ok := o.(*v1alpha1.LUN)
+		return ok && l.Status.Wipe != nil && l.Status.Wipe.Node == a.options.Node
+	})
+	log := a.options.Log.WithName("wiper")
+	wiper := released.New(released.Config{
+		Node: a.options.Node, Objects: released.Live{Reader: m.GetAPIReader(), Status: m.GetClient()}, Disks: a.disks, Machine: a.eraser,
+		Clock: a.options.Clock, Log: log,
+	})
+	return ctrl.NewControllerManagedBy(m).Named("wiper").For(&v1alpha1.LUN{}, builder.WithPredicates(here)).
+		Complete(reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+			after, err := wiper.Wipe(ctx, r.Name)
+			if err != nil && ctx.Err() == nil {
+				log.Info("wiping a disk failed, trying again", "lun", r.Name, "reason", err.Error())
+			}
+			return reconcile.Result{RequeueAfter: after}, nil
+		}))
 }
 
 // taintsAlone drops all of a Node but its taints: the rest changes all the time.

@@ -50,6 +50,7 @@ func (m *medium) machinery(_ *scene, node string) machinery {
 			Boot: node + "-boot", Disks: shared.Schemes(map[string]shared.Disks{simdisk.Scheme: k.node}), Machine: k, Mounter: k.mounts, Mkfs: k.mkfs,
 			Holding: func(provision.Content) (guard.Holding, error) { return guard.Holding{Device: "8:0", Block: true}, nil },
 			Cover:   k.cover,
+			Eraser:  k,
 		},
 		mounts: func(v provision.Volume) ([]string, error) { return k.mounts.Mounts(v.Content.Source), nil },
 		write:  k.write, read: k.read, covered: k.covered,

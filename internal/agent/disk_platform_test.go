@@ -14,6 +14,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/attached"
+	"berth.dev/berth/internal/agent/released"
 	"berth.dev/berth/internal/mount/linux"
 	"berth.dev/berth/internal/provision/shared"
 	"berth.dev/berth/internal/provision/shared/simdisk"
@@ -47,7 +48,7 @@ func onLoops(t *testing.T) func(*scene, string) machinery {
 		return machinery{
 			SharedDisks: SharedDisks{
 				Boot: node + "-boot", Disks: shared.Schemes(map[string]shared.Disks{simdisk.Scheme: disks}),
-				Machine: attached.Kernel{}, Mounter: mounter, Mkfs: mounter.MkfsAs, Holding: attached.Holding, Cover: linux.Cover,
+				Machine: attached.Kernel{}, Mounter: mounter, Mkfs: mounter.MkfsAs, Holding: attached.Holding, Cover: linux.Cover, Eraser: released.Kernel{},
 			},
 			mounts: staging.KernelMounts, write: write, read: read,
 		}

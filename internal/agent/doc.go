@@ -1,7 +1,8 @@
 // Package agent is the process that runs on every node of a driver. Agent serves volumes in pools, and
 // DiskAgent shared disks; both stand behind one front. What follows is about Agent. DiskAgent has the
 // same two halves, with an Owner (package owner), its loop and its journal in place of pools and workers,
-// and writes nothing but the record of ownership, status.ownership of its Volumes.
+// and writes nothing but the record of ownership, status.ownership of its Volumes, and how far the wipes of
+// LUNs are that are ordered from its node (package released).
 //
 // Agent has two halves. The local half serves CSI's node service, registers with
 // the kubelet and answers health checks. It works while the API server is away,

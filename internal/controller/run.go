@@ -241,12 +241,14 @@ func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) erro
 		delay = OrphanDelay
 	}
 	own := errors.Join(
-		(&upkeep.Volumes{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
+		(&upkeep.Volumes{Client: c, Live: live, Nodes: nodes, LUNs: o.Driver.Epochs()}).SetupWithManager(m),
 		(&upkeep.Snapshots{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
 		(&upkeep.Claims{Driver: o.Driver, Client: c, Live: live, Clock: o.Clock, Delay: delay}).SetupWithManager(m),
 	)
 	if o.Driver.Epochs() {
-		own = errors.Join(own, (&upkeep.LUNs{Client: c, Live: live}).SetupWithManager(m))
+		own = errors.Join(own, (&upkeep.LUNs{
+			Driver: o.Driver, Client: c, Live: live, Clock: o.Clock, FreshID: func() string { return string(uuid.NewUUID()) },
+		}).SetupWithManager(m))
 	}
 	if !o.Driver.Pools {
 		return own

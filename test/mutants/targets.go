@@ -49,6 +49,8 @@ var targets = []target{
 	{dir: "internal/replicate/cert/issue", files: []string{"authority.go", "decide.go"}},
 	{dir: "internal/agent/owner", open: true},
 	{dir: "internal/agent/attached", files: []string{"content.go", "volumes.go"}},
+	{dir: "internal/agent/released", open: true},
+	{dir: "internal/usecase/luns", files: []string{"judge.go", "wipe.go"}, open: true},
 	{dir: "internal/agent/journal"},
 	{dir: "internal/guard"},
 	{dir: "internal/guard/keep"},

@@ -52,6 +52,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.LUNStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LUNVolume"):
 		return &apiv1alpha1.LUNVolumeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LUNWipe"):
+		return &apiv1alpha1.LUNWipeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LVMPools"):
 		return &apiv1alpha1.LVMPoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LVMThinPools"):

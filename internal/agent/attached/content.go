@@ -51,6 +51,24 @@ func look(r io.ReaderAt, size int64, m mark, known []lineage.Epoch) (content, er
 	return judge(head, tail, m.Volume, known), nil
 }
 
+// Stranger says what a disk bears that is not of a volume that began blank, empty if all is: the filesystem that
+// was made for the volume, the mark of one of its epochs, or ends that are zeros.
+func Stranger(r io.ReaderAt, size int64, volume string, epochs []lineage.Epoch) (string, error) {
+	found, err := look(r, size, mark{Volume: volume}, epochs)
+	switch {
+	case err != nil:
+		return "", err
+	case found.filesystem != "" && found.uuid != uuidOf(volume):
+		return otherwise(found), nil
+	}
+	return found.foreign, nil
+}
+
+// otherwise names a filesystem that was made for another volume.
+func otherwise(found content) string {
+	return fmt.Sprintf("a filesystem (%s, UUID %s) that was made for another volume", found.filesystem, found.uuid)
+}
+
 // The places of the magic numbers of the filesystems that mkfs makes.
 const (
 	ext4At    = 1080

@@ -27,18 +27,33 @@ var _ Machine = Kernel{}
 func (Kernel) Open(c provision.Content, hold bool) (Device, error) {
 	flags := unix.O_RDONLY
 	if hold {
-		flags = unix.O_RDWR | unix.O_EXCL
+		flags = holding
 	}
+	f, err := open(c, flags)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// holding are the flags of a device that is written by its only user.
+const holding = unix.O_RDWR | unix.O_EXCL
+
+// Hold opens a device to write it as its only user.
+func Hold(c provision.Content) (blockdev.File, error) { return open(c, holding) }
+
+// open opens a device, and proves that it is the one.
+func open(c provision.Content, flags int) (blockdev.File, error) {
 	f, err := blockdev.Open(c.Source, flags)
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		return nil, fmt.Errorf("%w: %s is in use", provision.ErrInUse, c.Source)
+		return f, fmt.Errorf("%w: %s is in use", provision.ErrInUse, c.Source)
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
+		return f, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
 	}
 	if err := blockdev.Prove(f.Fd(), c.Source, c.Identity); err != nil {
 		f.Close()
-		return nil, err
+		return f, err
 	}
 	return f, nil
 }

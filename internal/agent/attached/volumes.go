@@ -140,7 +140,7 @@ func (v *Volumes) own(ctx context.Context, id string, found content) (content, e
 	case spec.Replication.Attachments == nil || !spec.Replication.Attachments.Blank:
 		return found, nil
 	}
-	return content{foreign: fmt.Sprintf("a filesystem (%s, UUID %s) that was made for another volume", found.filesystem, found.uuid)}, nil
+	return content{foreign: otherwise(found)}, nil
 }
 
 // markOf is the mark of the epoch that the node is in.

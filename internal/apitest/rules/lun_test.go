@@ -15,7 +15,7 @@ const (
 	lunShrinks       = "spec.capacity of a LUN cannot shrink"
 	lunPositive      = "capacity of a LUN must be a positive whole number of bytes"
 	lunPassedOn      = "a LUN does not go from one volume to another"
-	lunReleased      = "a LUN stays Released: its disk may have a volume's data"
+	lunReleased      = "a LUN stays Released until its disk is wiped: the disk may have a volume's data"
 )
 
 func newLUN(t *testing.T, change ...func(*v1alpha1.LUN)) *v1alpha1.LUN {

@@ -48,7 +48,7 @@ var strayRequests = map[string]struct {
 			}
 			l.Status.State = v1alpha1.LUNAvailable
 			return env.Agent(t, "n1").Status().Update(t.Context(), l)
-		}, refusal: outOfScope},
+		}, refusal: lunAgentNode},
 	"a deletion": {
 		request: func(t *testing.T, env *apitest.Environment) error {
 			return env.Agent(t, "n1").Delete(t.Context(), live(t, env.Client, newVolume(t)))

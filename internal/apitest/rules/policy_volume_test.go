@@ -20,7 +20,7 @@ var (
 	ownSnapshot      = denied("berth-agent-snapshots", "the agent of n1 may write only its own entry of status.replicas")
 	placedSnapshot   = denied("berth-agent-snapshots", "the agent of n1 may add its entry only where spec.replicas names it")
 	unboundSnapshots = denied("berth-agent-snapshots", "the token is not bound to a pod on a node")
-	outOfScope       = denied("berth-agent-scope", "an agent writes only the status of Volumes and Snapshots and its own StorageNode")
+	outOfScope       = denied("berth-agent-scope", "an agent writes only the status of Volumes, Snapshots and LUNs, and its own StorageNode")
 )
 
 func denied(policy, message string) string {

@@ -33,7 +33,9 @@ var kinds = map[string]kept{
 			v.Name, v.UID = "o", "first"
 			return v
 		},
-		reconciler: func(c client.Client, live client.Reader) reconcile.Reconciler { return &Volumes{c, live, everyone} },
+		reconciler: func(c client.Client, live client.Reader) reconcile.Reconciler {
+			return &Volumes{Client: c, Live: live, Nodes: everyone}
+		},
 		report: func(o client.Object, has bool) {
 			state := v1alpha1.ReplicaGone
 			if has {

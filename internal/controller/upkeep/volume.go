@@ -9,9 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/usecase"
+	"berth.dev/berth/internal/usecase/luns"
 )
 
 // lookAgain is the interval at which a deletion that waits for nodes is looked at: no
@@ -24,11 +27,25 @@ type Volumes struct {
 	// Live confirms that a Node is gone: the cache may not have seen a new one.
 	Live  client.Reader
 	Nodes usecase.Nodes
+	// LUNs: the volumes may have LUNs. A Volume that has ended stays until its LUN knows.
+	LUNs bool
 }
 
 // SetupWithManager adds the reconciler.
 func (r *Volumes) SetupWithManager(m ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(m).Named("volume").For(&v1alpha1.Volume{}).Complete(r)
+	b := ctrl.NewControllerManagedBy(m).Named("volume").For(&v1alpha1.Volume{})
+	if r.LUNs {
+		b = b.Watches(&v1alpha1.LUN{}, handler.EnqueueRequestsFromMapFunc(holderOf))
+	}
+	return b.Complete(r)
+}
+
+// holderOf asks for the Volume that has a LUN.
+func holderOf(_ context.Context, o client.Object) []reconcile.Request {
+	if l, ok := o.(*v1alpha1.LUN); ok && l.Status.Volume != nil {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: l.Status.Volume.Name}}}
+	}
+	return nil
 }
 
 // Reconcile makes at most one write: the event it causes brings the next.
@@ -50,6 +67,9 @@ func (r *Volumes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 }
 
 func (r *Volumes) tidy(ctx context.Context, v *v1alpha1.Volume) error {
+	if awaits, err := r.awaits(ctx, v); awaits || err != nil {
+		return err
+	}
 	gone, err := forgotten(ctx, r.Live, r.Nodes, v)
 	if err != nil {
 		return err
@@ -66,6 +86,18 @@ func (r *Volumes) tidy(ctx context.Context, v *v1alpha1.Volume) error {
 		}
 	}
 	return nil
+}
+
+// awaits says whether the LUN of a Volume that has ended does not know that yet: its event brings us back.
+func (r *Volumes) awaits(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
+	if !r.LUNs || v.DeletionTimestamp == nil {
+		return false, nil
+	}
+	var list v1alpha1.LUNList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing LUNs: %w", err)
+	}
+	return luns.Awaits(v, list.Items), nil
 }
 
 // departed says whether a node has nothing of the volume and is not asked to have it.

@@ -164,9 +164,6 @@ func TestARequestThatCanNeverBeMetIsInvalid(t *testing.T) {
 			}
 		}
 	}
-	if err := f.disks.Register(t.Context(), disk, 0, shared.Idle); !errors.Is(err, provision.ErrInvalid) {
-		t.Errorf("a key of zero: %v", err)
-	}
 	if len(f.node.Commands) != 0 {
 		t.Errorf("commands were run: %v", f.node.Commands)
 	}

@@ -226,9 +226,6 @@ func (c call) look(ctx context.Context) (shared.View, error) {
 
 // Register implements shared.Disks.
 func (p *Disks) Register(ctx context.Context, d shared.Disk, key ownership.RawKey, use shared.Use) error {
-	if key == 0 {
-		return fmt.Errorf("%w: a key of zero", provision.ErrInvalid)
-	}
 	return p.do(ctx, d, "register", func(ctx context.Context, c call) error {
 		at, err := c.attached()
 		if err != nil {

@@ -86,7 +86,8 @@ type Disks interface {
 	Detach(ctx context.Context, d Disk) error
 
 	// Register makes key the key of the node's present session, whatever it was. A session that
-	// holds the reservation keeps it under the new key. If use is Idle and something has the device
+	// holds the reservation keeps it under the new key. Zero ends the session's registration, and the
+	// reservation if it is the session's, and touches no other session's. If use is Idle and something has the device
 	// open, the error is ErrInUse and nothing has changed.
 	Register(ctx context.Context, d Disk, key ownership.RawKey, use Use) error
 

@@ -33,7 +33,7 @@ type wish struct {
 // Why LUNs of the class are not given to a volume.
 const (
 	bound    = "in use"
-	released = "released (wipe, delete and declare them anew)"
+	released = "released and not wiped yet (kubectl get luns -o wide)"
 	deleting = "being deleted"
 	disputed = "named twice (kubectl get luns -o wide)"
 	small    = "too small"
@@ -74,7 +74,7 @@ func order(a, b *v1alpha1.LUN) int {
 func (w wish) refuses(l *v1alpha1.LUN, luns []v1alpha1.LUN, volumes []v1alpha1.Volume) (why string) {
 	size := l.Spec.Capacity.Value()
 	switch {
-	case l.Status.State == v1alpha1.LUNReleased:
+	case over(l):
 		return released
 	case l.DeletionTimestamp != nil:
 		return deleting
@@ -88,6 +88,11 @@ func (w wish) refuses(l *v1alpha1.LUN, luns []v1alpha1.LUN, volumes []v1alpha1.V
 		return large
 	}
 	return ""
+}
+
+// over says whether the LUN's volume is deleted, and the disk not wiped yet.
+func over(l *v1alpha1.LUN) bool {
+	return l.Status.State == v1alpha1.LUNReleased || l.Status.State == v1alpha1.LUNWiping
 }
 
 // namedBy is the first Volume by name that names the LUN's disk, nil if there is none.

@@ -47,7 +47,7 @@ func TestTheSmallestLUNThatFitsIsChosen(t *testing.T) {
 		"a Volume without a disk names none":         {luns: []*v1alpha1.LUN{lun("a", gi)}, volumes: []*v1alpha1.Volume{volume("v", "")}, want: "a"},
 		"neither of two LUNs that are one disk":      {luns: []*v1alpha1.LUN{lun("a", gi), lun("b", gi, as("a"))}, short: "2 named twice"},
 		"neither of two LUNs with one identity":      {luns: []*v1alpha1.LUN{lun("a", gi), lun("b", gi, sameIdentity)}, short: "2 named twice"},
-		"the message counts all that is in the way":  {luns: []*v1alpha1.LUN{lun("a", gi, isReleased), lun("b", 1), lun("c", gi, of(volume("v", "c")))}, short: "of its 3 LUNs: 1 in use, 1 released (wipe, delete and declare them anew), 1 too small"},
+		"the message counts all that is in the way":  {luns: []*v1alpha1.LUN{lun("a", gi, isReleased), lun("b", 1), lun("c", gi, of(volume("v", "c")))}, short: "of its 3 LUNs: 1 in use, 1 released and not wiped yet (kubectl get luns -o wide), 1 too small"},
 		"without a LUN the administrator is told so": {short: `no LUN has spec.poolClass "san"`},
 	} {
 		t.Run(name, func(t *testing.T) {

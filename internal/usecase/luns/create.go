@@ -92,7 +92,7 @@ func (c *call) step(ctx context.Context) (v *v1alpha1.Volume, again bool, err er
 		}
 		return nil, true, nil
 	}
-	if i := slices.IndexFunc(luns, func(l v1alpha1.LUN) bool { return l.Has(v) && l.Status.State != v1alpha1.LUNReleased }); i >= 0 {
+	if i := slices.IndexFunc(luns, func(l v1alpha1.LUN) bool { return l.Has(v) && !over(&l) }); i >= 0 {
 		return c.settle(ctx, v, &luns[i], all)
 	}
 	l, shortage := choose(c.wish, luns, all)

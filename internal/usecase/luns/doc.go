@@ -17,6 +17,15 @@
 // # The end of a volume
 //
 // The LUN of a Volume that is gone is Released: the disk may have the Volume's data, and no other volume gets
-// it. An administrator wipes the disk, deletes the LUN and declares it anew. That a disk is blank is not
-// believed for that: a node mounts no filesystem on it that was made for another volume.
+// it. Where it is proved that no node has the disk any more, a node wipes it, and it is free again:
+//
+//	1  the Volume is being deleted, and each node has detached the disk: the LUN is Released, with the order
+//	   to wipe it. The Volume's finalizer waits for this write
+//	2  the Volume is gone, and nothing else names the disk: a node is named, with an epoch and a key
+//	3  its agent wipes the disk (package released), detaches it, and takes the node's name off
+//	4  the LUN is Available
+//
+// A LUN without the order waits for an administrator, who wipes the disk, deletes the LUN and declares it
+// anew. That a disk is blank is not believed for that: a node mounts no filesystem on it that was made for
+// another volume.
 package luns

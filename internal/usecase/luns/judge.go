@@ -2,20 +2,34 @@ package luns
 
 import (
 	"fmt"
+	"time"
 
 	"berth.dev/berth/api/v1alpha1"
 )
-
-// releasedMessage is for the administrator of a LUN whose volume is gone.
-const releasedMessage = "its volume is deleted, and the disk may have the data: to hand it out again wipe it (blkdiscard --zeroout), delete this LUN, and declare it anew"
 
 // Facts are what the status of a LUN follows from.
 type Facts struct {
 	// Holder is the Volume that the LUN's status names, by name and UID. It is nil if the API server has none.
 	Holder *v1alpha1.Volume
+	// Retained: a PersistentVolume stands for the Holder whose reclaim policy is not Delete.
+	Retained bool
 	// LUNs are all of them, and Volumes those of all shared disks.
 	LUNs    []v1alpha1.LUN
 	Volumes []v1alpha1.Volume
+	// Nodes are all that the cluster has.
+	Nodes []Node
+	// Now is the time of day, and FreshID a random id for an epoch.
+	Now     time.Time
+	FreshID string
+}
+
+// Node is a node as a place for a wipe.
+type Node struct {
+	Name string
+	// Fits: its agent of shared disks can be asked.
+	Fits bool
+	// OutOfService: an administrator has declared it dead.
+	OutOfService bool
 }
 
 // Judge returns the status that a LUN should have. A Volume that was made by hand and names the disk has the
@@ -23,8 +37,12 @@ type Facts struct {
 func Judge(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
 	had := l.Status.Volume
 	switch {
-	case l.Status.State == v1alpha1.LUNReleased || had != nil && f.Holder == nil:
-		return v1alpha1.LUNStatus{State: v1alpha1.LUNReleased, Volume: had, Message: releasedMessage}
+	case over(l):
+		return wiped(l, f)
+	case had != nil && f.Holder == nil:
+		return byHand(had, "its Volume is gone, and nothing proves that each node has let go of the disk")
+	case had != nil && diskOf(f.Holder) != nil && same(*diskOf(f.Holder), l.Spec.Disk) && Ended(f.Holder):
+		return release(l, f)
 	case had != nil && (diskOf(f.Holder) == nil || same(*diskOf(f.Holder), l.Spec.Disk)):
 		return v1alpha1.LUNStatus{State: v1alpha1.LUNBound, Volume: had, Message: disputes(l, f)}
 	case had != nil: // the Volume has another disk, and so it never had this one

@@ -229,6 +229,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: volume
       type:
         namedType: dev.berth.berth.api.v1alpha1.LUNVolume
+    - name: wipe
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.LUNWipe
 - name: dev.berth.berth.api.v1alpha1.LUNVolume
   map:
     fields:
@@ -239,6 +242,44 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.types.UID
     elementRelationship: atomic
+- name: dev.berth.berth.api.v1alpha1.LUNWipe
+  map:
+    fields:
+    - name: done
+      type:
+        scalar: numeric
+    - name: epoch
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Epoch
+    - name: keys
+      type:
+        list:
+          elementType:
+            namedType: dev.berth.berth.api.v1alpha1.ReservationKey
+          elementRelationship: atomic
+    - name: mode
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.VolumeMode
+    - name: node
+      type:
+        scalar: string
+    - name: outcome
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.LUNWipeOutcome
+    - name: problem
+      type:
+        scalar: string
+    - name: proved
+      type:
+        scalar: boolean
+    - name: retryAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: tries
+      type:
+        scalar: numeric
+- name: dev.berth.berth.api.v1alpha1.LUNWipeOutcome
+  scalar: string
 - name: dev.berth.berth.api.v1alpha1.LVMPools
   map:
     fields:

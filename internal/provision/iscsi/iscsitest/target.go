@@ -222,14 +222,14 @@ func (t *Target) reserveOut(s *session, action, kind byte, out []byte) scsi.Resu
 		return illegal(0x26)
 	case action == 0x06:
 		t.keeps = out[20]&1 != 0
-		return t.register(s.nexus, second)
+		return t.asked(s.nexus, second)
 	case own != key || action != 0x00 && !registered: // the key of a session that is not registered is zero
 		return conflict
 	}
 	switch action {
 	case 0x00:
 		t.keeps = out[20]&1 != 0
-		return t.register(s.nexus, second)
+		return t.asked(s.nexus, second)
 	case 0x01:
 		if t.holder != 0 && (t.holder != s.nexus || t.kind != kind) {
 			return conflict
@@ -246,6 +246,16 @@ func (t *Target) reserveOut(s *session, action, kind byte, out []byte) scsi.Resu
 	default:
 		return illegal(0x24)
 	}
+	return done
+}
+
+// asked registers a session that asks for it. A key of zero ends its registration.
+func (t *Target) asked(nexus int, key uint64) scsi.Result {
+	if key != 0 {
+		return t.register(nexus, key)
+	}
+	t.generation++
+	t.remove(func(r registration) bool { return r.nexus == nexus })
 	return done
 }
 

@@ -60,7 +60,8 @@ func Register(own, key uint64, persist bool) Change {
 	return Change{name: "REGISTER", action: 0x00, key: own, second: key, persist: persist}
 }
 
-// RegisterAnyway registers the session under a key, whatever its key was.
+// RegisterAnyway registers the session under a key, whatever its key was. Zero ends its registration, and the
+// reservation that it holds.
 func RegisterAnyway(key uint64, persist bool) Change {
 	return Change{name: "REGISTER AND IGNORE EXISTING KEY", action: 0x06, second: key, persist: persist}
 }

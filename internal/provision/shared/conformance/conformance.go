@@ -60,6 +60,7 @@ func Run(t *testing.T, world func(t *testing.T) *World) {
 		"a flush after a refused write fails":                           refused,
 		"a loss of power of the target does as the capabilities say":    restarts,
 		"a cleared disk has neither holder nor registrations":           clears,
+		"a session that registers no key gives up what is its own":      unregisters,
 		"a device of another identity is not used":                      misplaced,
 		"a context that has ended is returned":                          ended,
 		"of two nodes that take the reservation at once one succeeds":   races,

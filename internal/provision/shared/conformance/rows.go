@@ -202,6 +202,23 @@ func clears(t *testing.T, f *fixture) {
 	f.take("a", 0, key("a", 2))
 }
 
+func unregisters(t *testing.T, f *fixture) {
+	f.attach("a", "b")
+	none := ownership.RawKey(0)
+	f.take("a", 0, key("a", 1))
+	f.ok(f.Node("b").Register(t.Context(), f.Disk, key("b", 2), shared.Idle))
+	for range 2 {
+		f.ok(f.Node("b").Register(t.Context(), f.Disk, none, shared.Idle))
+		f.looks("b", ownership.Disk{Link: ownership.Attached, Holder: key("a", 1)})
+		f.looks("a", ownership.Disk{Link: ownership.Attached, Registered: key("a", 1), Holder: key("a", 1), Holding: true})
+	}
+	f.ok(f.Node("b").Register(t.Context(), f.Disk, key("b", 2), shared.Idle))
+	f.ok(f.Node("a").Register(t.Context(), f.Disk, none, shared.Idle))
+	f.looks("a", ownership.Disk{Link: ownership.Attached})
+	f.looks("b", ownership.Disk{Link: ownership.Attached, Registered: key("b", 2)})
+	f.take("b", 0, key("b", 2))
+}
+
 func misplaced(t *testing.T, f *fixture) {
 	f.attach("a")
 	f.take("a", 0, key("a", 1))

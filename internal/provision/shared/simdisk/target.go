@@ -115,7 +115,10 @@ func (s *state) register(node string, key ownership.RawKey) error {
 	if err != nil {
 		return err
 	}
-	if s.Holder.Key != 0 && s.Holder.Session == at.Number {
+	switch holds := s.Holder.Key != 0 && s.Holder.Session == at.Number; {
+	case holds && key == 0:
+		s.Holder = holder{}
+	case holds:
 		s.Holder.Key = key
 	}
 	at.Key = key

@@ -15,8 +15,11 @@ type LUNStatusApplyConfiguration struct {
 	State *apiv1alpha1.LUNState `json:"state,omitempty"`
 	// message says why the LUN is not handed out, and what an administrator does about it.
 	Message *string `json:"message,omitempty"`
-	// volume that has the LUN. One that is deleted keeps it: see Released.
+	// volume that has the LUN. One that is deleted keeps it until the disk is wiped: see Released.
 	Volume *LUNVolumeApplyConfiguration `json:"volume,omitempty"`
+	// wipe is ordered once the volume is proved to have ended. A Released LUN without it waits for an
+	// administrator.
+	Wipe *LUNWipeApplyConfiguration `json:"wipe,omitempty"`
 }
 
 // LUNStatusApplyConfiguration constructs a declarative configuration of the LUNStatus type for use with
@@ -46,5 +49,13 @@ func (b *LUNStatusApplyConfiguration) WithMessage(value string) *LUNStatusApplyC
 // If called multiple times, the Volume field is set to the value of the last call.
 func (b *LUNStatusApplyConfiguration) WithVolume(value *LUNVolumeApplyConfiguration) *LUNStatusApplyConfiguration {
 	b.Volume = value
+	return b
+}
+
+// WithWipe sets the Wipe field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Wipe field is set to the value of the last call.
+func (b *LUNStatusApplyConfiguration) WithWipe(value *LUNWipeApplyConfiguration) *LUNStatusApplyConfiguration {
+	b.Wipe = value
 	return b
 }

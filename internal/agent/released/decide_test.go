@@ -1,0 +1,102 @@
+package released
+
+import (
+	"strings"
+	"testing"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision/shared"
+)
+
+func raw(node string, e v1alpha1.Epoch) ownership.RawKey {
+	return rawKey(v1alpha1.ReservationKey{Node: node, Epoch: e})
+}
+
+// view is of a disk that is attached.
+func view(registered, holder ownership.RawKey, holding bool) shared.View {
+	return shared.View{Disk: ownership.Disk{Link: ownership.Attached, Registered: registered, Holder: holder, Holding: holding}}
+}
+
+func link(l ownership.Link) shared.View { return shared.View{Disk: ownership.Disk{Link: l}} }
+
+func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
+	mine, theirs, stranger := raw("a", wiping), raw("b", tenancy), raw("c", v1alpha1.Epoch{Number: 1, ID: "next"})
+	outcome := func(o v1alpha1.LUNWipeOutcome) func(*v1alpha1.LUN) {
+		return func(l *v1alpha1.LUN) { l.Status.Wipe.Outcome = o }
+	}
+	wiped, cleared, failed := outcome(v1alpha1.LUNWiped), outcome(v1alpha1.LUNCleared), outcome(v1alpha1.LUNWipeFailed)
+	half := func(l *v1alpha1.LUN) { l.Status.Wipe.Done = size / 2 }
+	for name, tc := range map[string]struct {
+		lun    func(*v1alpha1.LUN)
+		view   shared.View
+		want   Verb
+		reason Reason
+		key    ownership.RawKey
+		expect ownership.RawKey
+		next   func(*v1alpha1.LUNWipe) bool
+	}{
+		"no wipe is ordered":      {lun: func(l *v1alpha1.LUN) { l.Status.Wipe = nil }, view: view(mine, mine, true), want: Rest, reason: NotOurs},
+		"no node is named":        {lun: func(l *v1alpha1.LUN) { l.Status.Wipe.Node = "" }, view: view(mine, mine, true), want: Rest, reason: NotOurs},
+		"another node is named":   {lun: func(l *v1alpha1.LUN) { l.Status.Wipe.Node = "b" }, view: view(mine, mine, true), want: Rest, reason: NotOurs},
+		"it attaches the disk":    {view: link(ownership.Detached), want: Attach, reason: Attaching},
+		"it waits for the attach": {view: link(ownership.Attaching), want: Wait, reason: Attaching},
+		"a failed attach is another's turn": {view: link(ownership.AttachFailed), want: Record, reason: AttachFailed, next: func(w *v1alpha1.LUNWipe) bool {
+			return w.Outcome == v1alpha1.LUNWipeFailed && w.Node == "a" && strings.Contains(w.Problem, "node a")
+		}},
+		"it registers first":                  {view: view(0, 0, false), want: Register, reason: ShuttingOut, key: mine},
+		"it takes what is free":               {view: view(mine, 0, false), want: Reserve, reason: ShuttingOut, key: mine},
+		"it takes what the volume has left":   {view: view(mine, theirs, false), want: Reserve, reason: ShuttingOut, key: mine, expect: theirs},
+		"it registers over an earlier key":    {view: view(raw("a", tenancy), theirs, false), want: Register, reason: ShuttingOut, key: mine},
+		"an unknown holder is left alone":     {view: view(mine, stranger, false), want: Record, reason: HolderUnknown, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNWipeFailed }},
+		"so is one that is no key of Berth's": {view: view(0, 42, false), want: Record, reason: HolderUnknown},
+		"so is one of its own node's":         {view: view(0, raw("a", v1alpha1.Epoch{Number: 9, ID: "later"}), false), want: Record, reason: HolderUnknown},
+		"it wipes what it holds":              {view: view(mine, mine, true), want: Erase, reason: Wiping},
+		"it goes on with what it holds":       {lun: half, view: view(mine, mine, true), want: Erase, reason: Wiping},
+		"a new session registers":             {lun: half, view: view(0, mine, false), want: Register, reason: ShuttingOut, key: mine},
+		"a new session takes its own back":    {lun: half, view: view(mine, mine, false), want: Reserve, reason: ShuttingOut, key: mine, expect: mine},
+		"progress ends with the reservation":  {lun: half, view: view(mine, 0, false), want: Record, reason: ReservationLost, next: func(w *v1alpha1.LUNWipe) bool { return w.Done == 0 && w.Outcome == "" }},
+		"also if another has it":              {lun: half, view: view(mine, theirs, false), want: Record, reason: ReservationLost, next: func(w *v1alpha1.LUNWipe) bool { return w.Done == 0 }},
+		"wiped, it gives its own up":          {lun: wiped, view: view(mine, mine, true), want: Register, reason: Leaving},
+		"after a restart it attaches again":   {lun: wiped, view: link(ownership.Detached), want: Attach, reason: Attaching},
+		"and takes its own back":              {lun: wiped, view: view(0, mine, false), want: Register, reason: ShuttingOut, key: mine},
+		"to the end":                          {lun: wiped, view: view(mine, mine, false), want: Reserve, reason: ShuttingOut, key: mine, expect: mine},
+		"wiped, and taken by an unknown":      {lun: wiped, view: view(0, stranger, false), want: Record, reason: HolderUnknown},
+		"a registration alone goes, too":      {lun: wiped, view: view(mine, 0, false), want: Register, reason: Leaving},
+		"without one it is cleared":           {lun: wiped, view: view(0, 0, false), want: Record, reason: Leaving, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNCleared && w.Node == "a" }},
+		"cleared, it detaches":                {lun: cleared, view: view(0, 0, false), want: Detach, reason: Leaving},
+		"also what is under way":              {lun: cleared, view: link(ownership.Attaching), want: Detach, reason: Leaving},
+		"detached, it takes its name off":     {lun: cleared, view: link(ownership.Detached), want: Record, reason: Left, next: func(w *v1alpha1.LUNWipe) bool { return w.Node == "" && w.Outcome == v1alpha1.LUNCleared }},
+		"failed, it gives its own up":         {lun: failed, view: view(mine, mine, true), want: Register, reason: Leaving},
+		"failed, it detaches":                 {lun: failed, view: view(0, stranger, false), want: Detach, reason: Leaving},
+		"a failed attach is cleaned up":       {lun: failed, view: link(ownership.AttachFailed), want: Detach, reason: Leaving},
+		"a deleted LUN is left":               {lun: leaving, view: view(mine, mine, true), want: Register, reason: Leaving},
+		"also one that was wiped":             {lun: func(l *v1alpha1.LUN) { wiped(l); leaving(l) }, view: view(0, 0, false), want: Detach, reason: Leaving},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newWorld(t).lun
+			if tc.lun != nil {
+				tc.lun(&l)
+			}
+			before := l.DeepCopy()
+			got := decide(&Facts{Node: "a", LUN: &l, View: tc.view})
+			switch {
+			case got.Verb != tc.want, got.Reason != tc.reason, got.Key != tc.key, got.Expect != tc.expect, got.Message == "":
+				t.Errorf("got %v %s (%s), key %#x from %#x", got.Verb, got.Reason, got.Message, uint64(got.Key), uint64(got.Expect))
+			case (got.Next != nil) != (got.Verb == Record), tc.next != nil && !tc.next(got.Next):
+				t.Errorf("it records %+v", got.Next)
+			case l.Status.Wipe != nil && before.Status.Wipe.Outcome != l.Status.Wipe.Outcome:
+				t.Error("the facts were changed")
+			}
+		})
+	}
+	if got := decide(&Facts{Node: "a"}); got.Verb != Rest {
+		t.Errorf("without a LUN: %v", got.Verb)
+	}
+}
+
+func TestAnEndlessMessageFitsIntoTheLUN(t *testing.T) {
+	if p := problem("a", strings.Repeat("x", 2000)); len(p) != maxProblem {
+		t.Errorf("it has %d bytes", len(p))
+	}
+}

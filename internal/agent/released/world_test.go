@@ -1,0 +1,326 @@
+package released
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	testclock "k8s.io/utils/clock/testing"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/provision/shared/simdisk"
+)
+
+const (
+	identity = "wwn:lun"
+	unit     = 64 << 10
+	size     = 8 * unit
+	lunName  = "array-1"
+)
+
+var errDead = errors.New("the agent has ended")
+
+// The epochs of the volume that had the LUN, and of its wipe.
+var (
+	tenancy = v1alpha1.Epoch{Number: 7, ID: "tenant"}
+	wiping  = v1alpha1.Epoch{Number: 8, ID: "wipe"}
+)
+
+// world is a disk full of a tenant's data, its LUN at the API server, and nodes. Each effect of a node is counted.
+type world struct {
+	t      *testing.T
+	target *simdisk.Target
+	data   []byte
+	// thin: the disk supports discards.
+	thin bool
+	// zeros is how many ranges nodes have zeroed.
+	zeros int
+	lun   v1alpha1.LUN
+	// before is called before each effect of a node, with its number, from one.
+	before func(node string, effect int)
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, target: simdisk.New(simdisk.Config{Identity: identity, Shares: 4, Persistent: true}), data: bytes.Repeat([]byte("secret!?"), size/8)}
+	w.lun.Name, w.lun.UID, w.lun.ResourceVersion = lunName, "1", "1"
+	w.lun.Spec = v1alpha1.LUNSpec{Disk: v1alpha1.SharedDisk{Handle: "sim:///lun", Identity: identity}, Capacity: *resource.NewQuantity(size, resource.BinarySI), Persistent: true}
+	w.lun.Status = v1alpha1.LUNStatus{State: v1alpha1.LUNReleased, Volume: &v1alpha1.LUNVolume{Name: "vol", UID: "1"}, Wipe: &v1alpha1.LUNWipe{
+		Mode: v1alpha1.Block, Epoch: tenancy, Keys: []v1alpha1.ReservationKey{{Node: "b", Epoch: tenancy}},
+	}}
+	w.order("a", wiping)
+	return w
+}
+
+// order has a node wipe the disk, as a controller does.
+func (w *world) order(node string, e v1alpha1.Epoch) {
+	old := w.lun.Status.Wipe
+	w.lun.Status.State = v1alpha1.LUNWiping
+	w.lun.Status.Wipe = &v1alpha1.LUNWipe{Mode: old.Mode, Proved: old.Proved, Node: node, Epoch: e, Keys: append(old.Keys, v1alpha1.ReservationKey{Node: node, Epoch: e})}
+	w.touch()
+}
+
+func (w *world) touch() { w.lun.ResourceVersion += "+" }
+
+func (w *world) blank() bool { return len(bytes.Trim(w.data, "\x00")) == 0 }
+
+func (w *world) disk() shared.Disk { return diskOf(&w.lun) }
+
+// process is one life of a node's agent.
+type process struct {
+	*world
+	name    string
+	node    *simdisk.Node
+	effects int
+	// dies is the effect at which it dies, zero is none; after says that the effect has happened.
+	dies  int
+	after bool
+	dead  bool
+	// reboots: its machine dies with it.
+	reboots bool
+	open    []*simdisk.Device
+}
+
+func (w *world) process(node string) *process {
+	return &process{world: w, name: node, node: w.target.Node(node)}
+}
+
+func (p *process) wiper() *Wiper {
+	return New(Config{
+		Node: p.name, Objects: p, Disks: disks{p}, Machine: p, Clock: testclock.NewFakePassiveClock(time.Unix(1000, 0)), Step: int64(len(p.data)) / 8, Marks: 2 * unit, Log: logr.Discard(),
+	})
+}
+
+// effect makes one.
+func (p *process) effect(f func() error) error {
+	if p.dead {
+		return errDead
+	}
+	p.effects++
+	if p.before != nil {
+		p.before(p.name, p.effects)
+	}
+	if p.effects == p.dies && !p.after {
+		p.dead = true
+		return errDead
+	}
+	err := f()
+	if p.effects == p.dies {
+		p.dead = true
+		return errDead
+	}
+	return err
+}
+
+// ends closes what a process that has died had open.
+func (p *process) ends() {
+	for _, d := range p.open {
+		d.Close()
+	}
+}
+
+// lives lets agents of a node wipe until there is nothing more to do, or it takes too many calls.
+func (p *process) lives() error {
+	var last error
+	for range 40 {
+		if p.lun.Status.Wipe.Node != p.name {
+			return nil
+		}
+		if _, last = p.wiper().Wipe(context.Background(), lunName); p.dead {
+			p.ends()
+			if p.reboots {
+				last = errors.Join(last, p.target.Crash(p.name))
+			}
+			p.dead, p.dies = false, 0
+		}
+	}
+	return fmt.Errorf("the wipe does not come to an end: %+v, %w", p.lun.Status.Wipe, last)
+}
+
+// Read implements Objects.
+func (p *process) Read(context.Context, string) (l *v1alpha1.LUN, err error) {
+	err = p.effect(func() error { l = p.lun.DeepCopy(); return nil })
+	return l, err
+}
+
+// Replace implements Objects.
+func (p *process) Replace(_ context.Context, l *v1alpha1.LUN) error {
+	return p.effect(func() error {
+		if l.ResourceVersion != p.lun.ResourceVersion {
+			return apierrors.NewConflict(schema.GroupResource{}, l.Name, nil)
+		}
+		p.judge(l.Status.Wipe)
+		p.lun = *l.DeepCopy()
+		p.touch()
+		return nil
+	})
+}
+
+// judge compares what is recorded with the disk.
+func (w *world) judge(now *v1alpha1.LUNWipe) {
+	w.t.Helper()
+	if n := min(now.Done, size); len(bytes.Trim(w.data[:n], "\x00")) > 0 {
+		w.t.Errorf("%d bytes are called wiped, and are not", n)
+	}
+	switch now.Outcome {
+	case v1alpha1.LUNWiped:
+		if !w.blank() {
+			w.t.Error("the disk is called wiped, and is not")
+		}
+	case v1alpha1.LUNCleared:
+		if v, err := w.target.Node(now.Node).Look(context.Background(), w.disk()); now.Node != "" && err == nil && v.Holder != 0 {
+			w.t.Errorf("the disk is called cleared, and its holder is %#x", uint64(v.Holder))
+		}
+	}
+}
+
+// disks are those of a process.
+type disks struct{ p *process }
+
+func (d disks) Capabilities() shared.Capabilities { return d.p.node.Capabilities() }
+
+func (d disks) Look(ctx context.Context, at shared.Disk) (v shared.View, err error) {
+	err = d.p.effect(func() error { v, err = d.p.node.Look(ctx, at); return err })
+	return v, err
+}
+
+func (d disks) Attach(ctx context.Context, at shared.Disk) error {
+	return d.p.effect(func() error { return d.p.node.Attach(ctx, at) })
+}
+
+func (d disks) Detach(ctx context.Context, at shared.Disk) error {
+	return d.p.effect(func() error { return d.p.node.Detach(ctx, at) })
+}
+
+func (d disks) Register(ctx context.Context, at shared.Disk, k ownership.RawKey, use shared.Use) error {
+	return d.p.effect(func() error { return d.p.node.Register(ctx, at, k, use) })
+}
+
+func (d disks) Reserve(ctx context.Context, at shared.Disk, expect, k ownership.RawKey) error {
+	return d.p.effect(func() error { return d.p.node.Reserve(ctx, at, expect, k) })
+}
+
+func (d disks) Flush(ctx context.Context, at shared.Disk) error {
+	return d.p.effect(func() error { return d.p.node.Flush(ctx, at) })
+}
+
+func (d disks) Clear(context.Context, shared.Disk) error {
+	d.p.t.Error("a wiper ends the registrations of others")
+	return errDead
+}
+
+// Hold implements Machine.
+func (p *process) Hold(c provision.Content) (d Device, err error) {
+	err = p.effect(func() error {
+		if c.Identity != identity {
+			return fmt.Errorf("%w: it is %s", provision.ErrUnavailable, c.Identity)
+		}
+		open, err := p.node.Open(lineage.Epoch{})
+		p.open = append(p.open, open)
+		d = &device{p, open}
+		return err
+	})
+	return d, err
+}
+
+// Size implements Machine.
+func (p *process) Size(provision.Content) (n int64, err error) {
+	err = p.effect(func() error { n = int64(len(p.data)); return nil })
+	return n, err
+}
+
+// device is the open disk, whose target judges each write.
+type device struct {
+	p    *process
+	open *simdisk.Device
+}
+
+func (d *device) ReadAt(b []byte, at int64) (int, error) { return copy(b, d.p.data[at:]), nil }
+
+func (d *device) zero(offset, length int64) error {
+	return d.p.effect(func() error {
+		if err := d.open.Write("zeros"); err != nil {
+			return err
+		}
+		clear(d.p.data[offset : offset+length])
+		d.p.zeros++
+		return nil
+	})
+}
+
+func (d *device) Discard(offset, length int64) error {
+	if !d.p.thin {
+		return errors.ErrUnsupported
+	}
+	return d.zero(offset, length)
+}
+
+func (d *device) Overwrite(offset, length int64) error { return d.zero(offset, length) }
+
+func (d *device) Close() error { d.open.Close(); return nil }
+
+// tenant is a writer on a node that has had the disk, and never let go of it.
+type tenant struct {
+	w    *world
+	node *simdisk.Node
+}
+
+// settles attaches the disk to a node, which takes it in an epoch from a holder.
+func (w *world) settles(node string, e v1alpha1.Epoch, from ownership.RawKey) *tenant {
+	w.t.Helper()
+	n, key := w.target.Node(node), rawKey(v1alpha1.ReservationKey{Node: node, Epoch: e})
+	if err := errors.Join(n.Attach(w.t.Context(), w.disk()), n.Register(w.t.Context(), w.disk(), key, shared.Idle), n.Reserve(w.t.Context(), w.disk(), from, key)); err != nil {
+		w.t.Fatal(err)
+	}
+	return &tenant{w, n}
+}
+
+// writes writes at a place, if the disk lets it.
+func (n *tenant) writes(at int, text string) error {
+	d, err := n.node.Open(lineage.Epoch{})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Write(text); err != nil {
+		return err
+	}
+	copy(n.w.data[at:], text)
+	return nil
+}
+
+func leaving(l *v1alpha1.LUN) { l.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
+
+// ownershipless is the epoch of a process that has a disk open and knows of no epoch.
+var ownershipless lineage.Epoch
+
+// noShares is a target that lets no node attach its disk.
+func noShares(t *testing.T) *simdisk.Target {
+	t.Helper()
+	return simdisk.New(simdisk.Config{Identity: identity, Persistent: true})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
