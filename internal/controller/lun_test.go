@@ -249,7 +249,6 @@ func (a *array) ends(volume, node string) {
 		}
 		return going
 	})
-	controllertest.Eventually(a.t, a.Environment, volume, controllertest.Gone)
 }
 
 // says is what the agent of the node that wipes a LUN writes.
@@ -273,6 +272,10 @@ func TestALUNIsWipedAndGivenToTheNextClaim(t *testing.T) {
 	a.ends(v.ID, "far")
 	if now := a.becomes(l, v1alpha1.LUNReleased, v.ID); now.Status.Wipe == nil || now.Status.Wipe.Node != "" {
 		t.Errorf("ordered is %+v", now.Status.Wipe)
+	}
+	// The Volume waits for a Node that does not exist. The proof is in the LUN.
+	if err := a.Client.Patch(t.Context(), controllertest.Volume(t, a.Environment, v.ID), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
 	}
 	node := a.worker("one")
 	now := a.becomes(l, v1alpha1.LUNWiping, v.ID)
