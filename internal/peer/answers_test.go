@@ -357,7 +357,7 @@ func TestWhatAGuardSaidAboutANodeIsForgottenWithTheNode(t *testing.T) {
 
 func TestUpToEightNodesWhoseBeatsComeAreAskedAboutAnother(t *testing.T) {
 	b := &Beats{Clock: clock.RealClock{}, heard: map[string]time.Time{}}
-	for _, node := range strings.Split("abcdefghijkl", "") {
+	for node := range strings.SplitSeq("abcdefghijkl", "") {
 		b.heard[node] = time.Now()
 	}
 	b.heard["e"] = time.Now().Add(-2 * broken)

@@ -9,22 +9,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
 	"berth.dev/berth/internal/ownership"
-	"berth.dev/berth/internal/usecase"
 )
 
 var errAway = errors.New("connection refused")
@@ -296,77 +291,6 @@ func (w *world) asked(r *Reconciler) *question {
 	return q
 }
 
-func TestNoContactBeginsWithoutAListAndAWatch(t *testing.T) {
-	for name, refuse := range map[string]func(l *leases, is bool){
-		"no list":  func(l *leases, is bool) { l.mu.Lock(); defer l.mu.Unlock(); l.unlisted = is },
-		"no watch": func(l *leases, is bool) { l.mu.Lock(); defer l.mu.Unlock(); l.unwatched = is },
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, cluster(t, shared()), func(w *world) {
-				refuse(w.leases, true)
-				r := w.controller()
-				w.passes(10 * time.Second)
-				if got := r.Contact.look(suspect{}, nil).watching; got != 0 {
-					t.Errorf("it has watched for %s", got)
-				}
-				refuse(w.leases, false)
-				w.passes(10 * time.Second)
-				if got := r.Contact.look(suspect{}, nil).watching; got < 8*time.Second {
-					t.Errorf("and then for %s", got)
-				}
-			})
-		})
-	}
-}
-
-func TestTheEndOfALeaseIsNoRenewalAndItsBeginIsOne(t *testing.T) {
-	inWorld(t, cluster(t, shared()), func(w *world) {
-		r := w.controller()
-		w.passes(time.Minute)
-		w.dead["n1"] = true
-		w.passes(10 * time.Second)
-		w.leases.deletes(v1alpha1.GuardLeasePrefix + "n1")
-		w.leases.put(guardLease("n4", w.storage, time.Minute))
-		w.waits(10 * time.Second)
-		for node, want := range map[string]time.Duration{"n1": 20 * time.Second, "n4": 10 * time.Second} {
-			if got := r.Contact.look(suspect{node: node}, nil).leases.Lapsed; got != want {
-				t.Errorf("the lease of %s has lapsed %s ago, want %s", node, got, want)
-			}
-		}
-	})
-}
-
-func TestAChangeThatComesAfterItsContactIsNotTaken(t *testing.T) {
-	change := watch.Event{Type: watch.Modified, Object: guardLease("n1", nil, 0)}
-	c := &Contact{Clock: clock.RealClock{}}
-	if _, err := c.see(t.Context(), change); !errors.Is(err, errLost) {
-		t.Errorf("without a contact: %v", err)
-	}
-	ctx, end := context.WithCancel(t.Context())
-	c.begin([]coordinationv1.Lease{}, end)
-	end() // the next contact has begun
-	if _, err := c.see(ctx, change); !errors.Is(err, errLost) || c.seen.guards["n1"] {
-		t.Errorf("in the next contact: %v, %v", err, c.seen.guards)
-	}
-}
-
-func TestAContactThatEndsIsToldOfUnlessTheProcessEnds(t *testing.T) {
-	inWorld(t, cluster(t, shared()), func(w *world) {
-		told := 0
-		c := &Contact{Leases: w.leases, Namespace: namespace, Clock: clock.RealClock{}, Log: funcr.New(func(string, string) { told++ }, funcr.Options{})}
-		ctx, end := context.WithCancel(w.t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- c.Start(ctx) }()
-		w.waits(time.Second)
-		c.Break()
-		w.waits(2 * reconnect)
-		end()
-		if err := <-ended; err != nil || told != 1 {
-			t.Errorf("told %d times, %v", told, err)
-		}
-	})
-}
-
 func TestWhichVolumesAPodMayConcern(t *testing.T) {
 	ephemeral := func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
@@ -409,79 +333,6 @@ func TestWhichVolumesAPodMayConcern(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestAWishFailsOfWhichAReadOrAWriteFails(t *testing.T) {
-	deleting := func(w *world) {
-		if err := w.server.Others().Delete(w.t.Context(), w.volume()); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	unread := func(kind runtime.Object) func(w *world, r *Reconciler) {
-		return func(_ *world, r *Reconciler) { r.Client = lagging.Unread{Client: r.Client, Kind: &kind, Err: errAway} }
-	}
-	refused := func(answer error) func(w *world, r *Reconciler) {
-		return func(w *world, _ *Reconciler) {
-			w.server.Before = func(wr lagging.Write) error {
-				if wr.Verb == "update status" {
-					return answer
-				}
-				return nil
-			}
-		}
-	}
-	conflict := apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("volumes").GroupResource(), id, nil)
-	for name, tc := range map[string]struct {
-		volume             *ownership.Volume
-		disturb            func(w *world, r *Reconciler)
-		publish, unpublish error
-	}{
-		"the storage node cannot be read": {unused(), unread(&v1alpha1.StorageNode{}), errAway, nil},
-		"the volume cannot be read":       {unused(), unread(&v1alpha1.Volume{}), errAway, errAway},
-		"the pods cannot be read":         {unused(), unread(&corev1.PodList{}), errAway, errAway},
-		"the record cannot be written":    {unused(func(v *ownership.Volume) { v.ExpireAt = time.Now().Add(time.Hour).UTC() }), refused(errAway), errAway, nil},
-		"the record changes all the time": {unused(func(v *ownership.Volume) { v.ExpireAt = time.Now().Add(time.Hour).UTC() }), refused(conflict), usecase.ErrBusy, nil},
-		"the volume is being deleted":     {shared(phase(ownership.Released)), func(w *world, _ *Reconciler) { deleting(w) }, usecase.ErrBusy, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, cluster(t, tc.volume), func(w *world) {
-				r := Wishes{w.controller(func(r *Reconciler) { r.Places = given{"n1": {Fits: true, Slots: 1}, "n2": {Fits: true, Slots: 1}} })}
-				w.passes(time.Minute)
-				tc.disturb(w, r.Reconciler)
-				if err := r.Publish(w.t.Context(), id, "n2"); !errors.Is(err, tc.publish) {
-					t.Errorf("publishing it: %v", err)
-				}
-				if err := r.Unpublish(w.t.Context(), id, "n2"); !errors.Is(err, tc.unpublish) {
-					t.Errorf("unpublishing it: %v", err)
-				}
-			})
-		})
-	}
-}
-
-func TestADiskThatNoNodeEverHadIsPublishedWithItsFirstRecord(t *testing.T) {
-	objects := cluster(t, shared())
-	objects[0].(*v1alpha1.Volume).Status.Ownership = nil
-	for name, write := range map[string]error{"written": nil, "not written": errAway} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, objects, func(w *world) {
-				r := Wishes{w.controller(func(r *Reconciler) {
-					r.FreshID, r.Places = func() string { return "fresh" }, given{"n2": {Fits: true, Slots: 1}}
-				})}
-				w.passes(time.Minute)
-				w.server.Before = func(lagging.Write) error { return write }
-				if err := r.Publish(w.t.Context(), id, "n2"); !errors.Is(err, write) {
-					t.Errorf("publishing it: %v", err)
-				}
-				if o := w.volume().Status.Ownership; (o == nil) != (write != nil) || o != nil && w.attachments() != "n2 Reserved" {
-					t.Errorf("the record is %+v", o)
-				}
-				if err := r.Unpublish(w.t.Context(), id, "n1"); !errors.Is(err, write) {
-					t.Errorf("unpublishing it: %v", err)
-				}
-			})
-		})
-	}
 }
 
 func TestAVolumeThatCannotBeReadAgainGetsNoFirstRecord(t *testing.T) {

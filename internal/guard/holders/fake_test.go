@@ -207,7 +207,7 @@ func (f *fake) unmount(path string) error {
 
 func (f *fake) cover(path string) error { return f.does("cover", path) }
 
-func (f *fake) await(events *os.File, _ time.Duration) error {
+func (f *fake) await(*os.File, time.Duration) error {
 	if f.waits != nil {
 		f.waits()
 	}
