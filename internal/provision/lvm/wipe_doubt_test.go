@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,10 +78,7 @@ type closes struct {
 
 func (c closes) Close() error {
 	err := c.Holder.Close()
-	if happens := c.machine.happens; happens != nil {
-		c.machine.happens = nil
-		happens()
-	}
+	c.machine.happens()
 	return err
 }
 
@@ -89,9 +87,16 @@ func (c closes) Close() error {
 func TestAVolumeThatIsDeletedOnceMoreAtThatMomentIsNotRemovedUnwiped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host, c := wiping()
-		machine := &closing{Host: host}
-		c.Devices = machine
-		p, _ := start(t, c)
+		var p *lvm.Provisioner
+		var next atomic.Bool
+		again := make(chan struct{})
+		c.Devices = &closing{host, func() {
+			if next.CompareAndSwap(true, false) {
+				remove(t, p, "pvc-1")
+				close(again)
+			}
+		}}
+		p, _ = start(t, c)
 		holdsSecret(t, host, p, request("pvc-1", 2))
 		disturb(host, only("lvchange", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
 			defer host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Open = true })
@@ -100,18 +105,14 @@ func TestAVolumeThatIsDeletedOnceMoreAtThatMomentIsNotRemovedUnwiped(t *testing.
 		remove(t, p, "pvc-1")
 		failing(t, p, "it is open")
 		host.Disturb(func(h *lvmtest.Host) { h.Around = nil })
-		again := false
-		machine.happens = func() {
-			again = true
-			remove(t, p, "pvc-1")
-		}
+		next.Store(true)
 		host.Edit(func(groups map[string]*lvmtest.Group) (unnoticed string) {
 			v := groups[vg.Name].Volumes["pvc-1"]
 			v.Tags, v.Open = []string{"berth.dev/volume=pvc-1"}, false
 			groups[vg.Name].Seqno++
 			return ""
 		})
-		eventually(t, func() bool { return again }, "it is not deleted once more")
+		<-again
 		settle(t, p)
 		if v := create(t, p, request("pvc-2", 100)); shows(host, v) {
 			t.Error("the next volume shows it")
