@@ -39,7 +39,7 @@ var targets = []target{
 	{dir: "internal/provision/device", files: []string{"content.go", "create.go", "delete.go", "format.go", "held.go", "identity.go", "record.go", "wipe.go"}},
 	{dir: "internal/provision/engine"},
 	{dir: "internal/provision/lvm", files: []string{
-		"activate.go", "change.go", "copying.go", "format.go", "operations.go", "removals.go", "remove.go", "wipe.go", "wipe_record.go"}, open: true},
+		"activate.go", "change.go", "copying.go", "format.go", "operations.go", "removals.go", "remove.go", "wipe.go", "wipe_record.go"}},
 	{dir: "internal/provision/lvm/group", files: []string{
 		"pending.go", "plan.go", "plan_copy.go", "plan_snapshot.go", "remnant.go", "steps.go", "tags.go"}},
 	{dir: "internal/provision/zfs/zpool", files: []string{"leftovers.go", "plan.go", "plan_create.go", "steps.go", "subject.go"}, with: []string{"internal/provision/zfs"}},
