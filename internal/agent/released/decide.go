@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision/shared"
@@ -21,62 +22,50 @@ type Facts struct {
 	View shared.View
 }
 
-// Verb is what is to be done.
-type Verb int
-
 // The verbs. Each leads to a new decision.
 const (
 	// Rest: there is nothing to do on this node.
-	Rest Verb = iota
+	Rest decide.Verb = "Rest"
 	// Wait for an attach that is under way.
-	Wait
-	Attach
-	Detach
-	Register
-	Reserve
+	Wait     decide.Verb = "Wait"
+	Attach   decide.Verb = "Attach"
+	Detach   decide.Verb = "Detach"
+	Register decide.Verb = "Register"
+	Reserve  decide.Verb = "Reserve"
 	// Erase wipes the disk, from where it is wiped to its end.
-	Erase
+	Erase decide.Verb = "Erase"
 	// Record replaces the LUN's wipe.
-	Record
+	Record decide.Verb = "Record"
 )
-
-func (v Verb) String() string {
-	return [...]string{"Rest", "Wait", "Attach", "Detach", "Register", "Reserve", "Erase", "Record"}[v]
-}
-
-// Reason is the stable name of the reason of a decision.
-type Reason string
 
 // The reasons.
 const (
-	NotOurs         Reason = "NotOurs"
-	Attaching       Reason = "Attaching"
-	AttachFailed    Reason = "AttachFailed"
-	HolderUnknown   Reason = "HolderUnknown"
-	ReservationLost Reason = "ReservationLost"
-	ShuttingOut     Reason = "ShuttingOut"
-	Wiping          Reason = "Wiping"
-	Leaving         Reason = "Leaving"
-	Left            Reason = "Left"
+	NotOurs         = "NotOurs"
+	Attaching       = "Attaching"
+	AttachFailed    = "AttachFailed"
+	HolderUnknown   = "HolderUnknown"
+	ReservationLost = "ReservationLost"
+	ShuttingOut     = "ShuttingOut"
+	Wiping          = "Wiping"
+	Leaving         = "Leaving"
+	Left            = "Left"
 )
 
-// Action is a decision.
-type Action struct {
-	Verb Verb
+// Answer is a decision with its arguments.
+type Answer struct {
+	decide.Decision
 	// Key of Register, zero for none, and of Reserve; and the holder that Reserve takes the reservation from.
 	Key, Expect ownership.RawKey
 	// Next is the wipe that Record writes.
-	Next    *v1alpha1.LUNWipe
-	Reason  Reason
-	Message string
+	Next *v1alpha1.LUNWipe
 }
 
-func (f *Facts) act(v Verb, why Reason, format string, args ...any) Action {
-	return Action{Verb: v, Reason: why, Message: fmt.Sprintf(format, args...)}
+func (f *Facts) act(v decide.Verb, why, format string, args ...any) Answer {
+	return Answer{Decision: decide.Decision{Verb: v, Reason: why, Message: fmt.Sprintf(format, args...)}}
 }
 
-// decide returns the next step of a wipe on this node.
-func decide(f *Facts) Action {
+// next returns the next step of a wipe on this node.
+func next(f *Facts) Answer {
 	if f.LUN == nil || f.LUN.Status.Wipe == nil || f.LUN.Status.Wipe.Node != f.Node {
 		return f.act(Rest, NotOurs, "no wipe is ordered from this node")
 	}
@@ -99,7 +88,7 @@ func decide(f *Facts) Action {
 }
 
 // take shuts every other writer out and then wipes.
-func (f *Facts) take() Action {
+func (f *Facts) take() Answer {
 	w, key := f.LUN.Status.Wipe, keyOf(f.LUN)
 	switch d := f.View.Disk; {
 	case holds(d, key):
@@ -113,7 +102,7 @@ func (f *Facts) take() Action {
 }
 
 // shutOut registers this session, and takes the reservation from exactly the key that was seen.
-func (f *Facts) shutOut(key ownership.RawKey) Action {
+func (f *Facts) shutOut(key ownership.RawKey) Answer {
 	if f.View.Registered != key {
 		a := f.act(Register, ShuttingOut, "registering this node at the disk")
 		a.Key = key
@@ -125,13 +114,13 @@ func (f *Facts) shutOut(key ownership.RawKey) Action {
 }
 
 // stranger leaves a disk alone that is reserved under a key of which the LUN does not know.
-func (f *Facts) stranger() Action {
+func (f *Facts) stranger() Answer {
 	return f.fail(HolderUnknown, "the disk is reserved under the key %#x, of which this LUN does not know: whoever has that key may have data on it", uint64(f.View.Holder))
 }
 
 // clear gives the reservation of a wiped disk up: the next volume has keys of its own. The record of that comes
 // after the disk shows it, so a node that restarts in between attaches the disk again.
-func (f *Facts) clear() Action {
+func (f *Facts) clear() Answer {
 	d, key := f.View.Disk, keyOf(f.LUN)
 	switch {
 	case d.Holder != 0 && d.Holder != key:
@@ -146,12 +135,12 @@ func (f *Facts) clear() Action {
 
 // unregister ends this session's own registration, and its reservation with it. shared.Disks.Clear would end those
 // of others, too: this node may have slept, and another one may have wiped the disk and given it to a volume.
-func (f *Facts) unregister() Action {
+func (f *Facts) unregister() Answer {
 	return f.act(Register, Leaving, "ending this node's registration at the disk")
 }
 
 // leave ends what this node has of the disk.
-func (f *Facts) leave() Action {
+func (f *Facts) leave() Answer {
 	switch d := f.View.Disk; {
 	case d.Link == ownership.Detached:
 		return f.record(Left, "nothing of the disk is left on this node", func(n *v1alpha1.LUNWipe) { n.Node = "" })
@@ -161,7 +150,7 @@ func (f *Facts) leave() Action {
 	return f.act(Detach, Leaving, "detaching the disk")
 }
 
-func (f *Facts) fail(why Reason, format string, args ...any) Action {
+func (f *Facts) fail(why, format string, args ...any) Answer {
 	said := fmt.Sprintf(format, args...)
 	return f.record(why, said, func(n *v1alpha1.LUNWipe) {
 		n.Outcome, n.Problem = v1alpha1.LUNWipeFailed, problem(f.Node, said)
@@ -176,10 +165,10 @@ func problem(node, said string) string {
 
 const maxProblem = 512
 
-func (f *Facts) record(why Reason, said string, change func(n *v1alpha1.LUNWipe)) Action {
+func (f *Facts) record(why, said string, change func(n *v1alpha1.LUNWipe)) Answer {
 	n := f.LUN.Status.Wipe.DeepCopy()
 	change(n)
-	return Action{Verb: Record, Reason: why, Message: said, Next: n}
+	return Answer{Decision: decide.Decision{Verb: Record, Reason: why, Message: said}, Next: n}
 }
 
 // holds says whether the disk takes this session's writes under a key.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision/shared"
 )
@@ -30,8 +31,8 @@ func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lun    func(*v1alpha1.LUN)
 		view   shared.View
-		want   Verb
-		reason Reason
+		want   decide.Verb
+		reason string
 		key    ownership.RawKey
 		expect ownership.RawKey
 		next   func(*v1alpha1.LUNWipe) bool
@@ -79,7 +80,7 @@ func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
 				tc.lun(&l)
 			}
 			before := l.DeepCopy()
-			got := decide(&Facts{Node: "a", LUN: &l, View: tc.view})
+			got := next(&Facts{Node: "a", LUN: &l, View: tc.view})
 			switch {
 			case got.Verb != tc.want, got.Reason != tc.reason, got.Key != tc.key, got.Expect != tc.expect, got.Message == "":
 				t.Errorf("got %v %s (%s), key %#x from %#x", got.Verb, got.Reason, got.Message, uint64(got.Key), uint64(got.Expect))
@@ -90,7 +91,7 @@ func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
 			}
 		})
 	}
-	if got := decide(&Facts{Node: "a"}); got.Verb != Rest {
+	if got := next(&Facts{Node: "a"}); got.Verb != Rest {
 		t.Errorf("without a LUN: %v", got.Verb)
 	}
 }

@@ -1,6 +1,6 @@
 // Package released wipes the disks of released LUNs, on the node that a controller has named.
 //
-// decide says what comes next, from the LUN as the API server has it and the disk as this node sees it. Wiper
+// next decides, from the LUN as the API server has it and the disk as this node sees it. Wiper
 // carries one step out and asks again, so a death at any step needs no recovery: there is no state in memory.
 //
 //	1  attach the disk
@@ -14,8 +14,8 @@
 //	7  give the reservation up, and record that
 //	8  detach the disk, and take the node's name off the LUN
 //
-// Progress is in the LUN's status, and counts only as long as the disk has the key of the wipe: nobody else has
-// written then. A wipe that a controller takes from this node has a new epoch, and begins anew elsewhere.
+// Progress is in the LUN's status, and counts only as long as the disk has the key of the wipe: no other writer
+// was let in then. A wipe that a controller takes from this node has a new epoch, and begins anew elsewhere.
 //
 // A node that cannot attach or take the disk records the failure, detaches and takes its name off: another one
 // is asked. One that cannot write tries again.

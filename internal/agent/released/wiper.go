@@ -41,12 +41,12 @@ const steps = 32
 // after is when it is to be called again; zero is when the LUN changes. What went wrong is in the LUN, too.
 func (w *Wiper) Wipe(ctx context.Context, name string) (after time.Duration, err error) {
 	for range steps {
-		l, a, err := w.next(ctx, name)
+		l, a, err := w.look(ctx, name)
 		if err == nil {
 			if a.Verb == Rest {
 				return 0, nil
 			}
-			w.c.Log.V(1).Info("wiping a disk", "lun", name, "verb", a.Verb.String(), "reason", string(a.Reason), "message", a.Message)
+			w.c.Log.V(1).Info("wiping a disk", "lun", name, "verb", string(a.Verb), "reason", a.Reason, "message", a.Message)
 			err = w.carryOut(ctx, l, a)
 		}
 		switch {
@@ -63,26 +63,26 @@ func (w *Wiper) Wipe(ctx context.Context, name string) (after time.Duration, err
 	return again, nil
 }
 
-// next gathers the facts, the LUN first, and decides.
-func (w *Wiper) next(ctx context.Context, name string) (*v1alpha1.LUN, Action, error) {
+// look gathers the facts, the LUN first, and decides.
+func (w *Wiper) look(ctx context.Context, name string) (*v1alpha1.LUN, Answer, error) {
 	l, err := w.c.Objects.Read(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, Action{}, nil
+		return nil, next(&Facts{Node: w.c.Node}), nil
 	case err != nil:
-		return nil, Action{}, fmt.Errorf("%w: reading LUN %s: %w", provision.ErrUnavailable, name, err)
+		return nil, Answer{}, fmt.Errorf("%w: reading LUN %s: %w", provision.ErrUnavailable, name, err)
 	}
 	f := &Facts{Node: w.c.Node, LUN: l}
 	if l.Status.Wipe == nil || l.Status.Wipe.Node != w.c.Node {
-		return l, decide(f), nil // the disk is none of this node's business
+		return l, next(f), nil // the disk is none of this node's business
 	}
 	if f.View, err = w.c.Disks.Look(ctx, diskOf(l)); err != nil {
-		return l, Action{}, err
+		return l, Answer{}, err
 	}
-	return l, decide(f), nil
+	return l, next(f), nil
 }
 
-func (w *Wiper) carryOut(ctx context.Context, l *v1alpha1.LUN, a Action) error {
+func (w *Wiper) carryOut(ctx context.Context, l *v1alpha1.LUN, a Answer) error {
 	d := diskOf(l)
 	switch a.Verb {
 	case Attach:
