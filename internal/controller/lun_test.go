@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -77,10 +78,11 @@ func (a *array) becomes(l *v1alpha1.LUN, state v1alpha1.LUNState, volume string)
 	a.t.Helper()
 	now := &v1alpha1.LUN{}
 	err := wait.PollUntilContextTimeout(a.t.Context(), 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		now = &v1alpha1.LUN{}
-		if err := a.Client.Get(ctx, client.ObjectKeyFromObject(l), now); err != nil {
+		next := &v1alpha1.LUN{}
+		if err := a.Client.Get(ctx, client.ObjectKeyFromObject(l), next); err != nil {
 			return false, err
 		}
+		now = next
 		has := ""
 		if now.Status.Volume != nil {
 			has = now.Status.Volume.Name
@@ -254,12 +256,15 @@ func (a *array) ends(volume, node string) {
 // says is what the agent of the node that wipes a LUN writes.
 func (a *array) says(l *v1alpha1.LUN, node string, change func(w *v1alpha1.LUNWipe)) {
 	a.t.Helper()
-	now := &v1alpha1.LUN{}
-	if err := a.Client.Get(a.t.Context(), client.ObjectKeyFromObject(l), now); err != nil {
-		a.t.Fatal(err)
-	}
-	change(now.Status.Wipe)
-	if err := a.Agent(a.t, node).Status().Update(a.t.Context(), now); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller tells of the progress meanwhile
+		now := &v1alpha1.LUN{}
+		if err := a.Client.Get(a.t.Context(), client.ObjectKeyFromObject(l), now); err != nil {
+			return err
+		}
+		change(now.Status.Wipe)
+		return a.Agent(a.t, node).Status().Update(a.t.Context(), now)
+	})
+	if err != nil {
 		a.t.Fatal(err)
 	}
 }

@@ -27,11 +27,19 @@ import (
 	"berth.dev/berth/internal/usecase/luns"
 )
 
-// whenNamed lets changes through by which another object may come to name a disk, or may not do so any more.
+// whenNamed lets changes through by which another object may come to name a disk, or may not do so any more, and
+// the one by which a Volume has ended.
 var whenNamed = builder.WithPredicates(predicate.Funcs{
-	UpdateFunc:  func(e event.UpdateEvent) bool { return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !ended(e.ObjectOld) && ended(e.ObjectNew)
+	},
 	GenericFunc: func(event.GenericEvent) bool { return false },
 })
+
+func ended(o client.Object) bool {
+	v, ok := o.(*v1alpha1.Volume)
+	return ok && v.DeletionTimestamp != nil && luns.Ended(v)
+}
 
 // LUNs keeps the status of LUNs, and the finalizer of those that a volume or a wipe has.
 type LUNs struct {
