@@ -99,8 +99,7 @@ func (w *Wiper) carryOut(ctx context.Context, l *v1alpha1.LUN, a Answer) error {
 		return err
 	case Erase:
 		err := w.erase(ctx, l)
-		var stranger *strangerError
-		if errors.As(err, &stranger) {
+		if _, is := errors.AsType[*strangerError](err); is {
 			return w.change(ctx, l, goesOn, func(n *v1alpha1.LUNWipe) {
 				n.Outcome, n.Problem = v1alpha1.LUNWipeFailed, problem(w.c.Node, err.Error())
 			})

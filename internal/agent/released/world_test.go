@@ -137,7 +137,7 @@ func (p *process) lives() error {
 		if p.lun.Status.Wipe.Node != p.name {
 			return nil
 		}
-		if _, last = p.wiper().Wipe(context.Background(), lunName); p.dead {
+		if _, last = p.wiper().Wipe(p.t.Context(), lunName); p.dead {
 			p.ends()
 			if p.reboots {
 				last = errors.Join(last, p.target.Crash(p.name))
@@ -179,7 +179,7 @@ func (w *world) judge(now *v1alpha1.LUNWipe) {
 			w.t.Error("the disk is called wiped, and is not")
 		}
 	case v1alpha1.LUNCleared:
-		if v, err := w.target.Node(now.Node).Look(context.Background(), w.disk()); now.Node != "" && err == nil && v.Holder != 0 {
+		if v, err := w.target.Node(now.Node).Look(w.t.Context(), w.disk()); now.Node != "" && err == nil && v.Holder != 0 {
 			w.t.Errorf("the disk is called cleared, and its holder is %#x", uint64(v.Holder))
 		}
 	}
