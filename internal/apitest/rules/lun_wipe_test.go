@@ -156,6 +156,7 @@ var (
 	lunAgentStatus = denied("berth-agent-luns", "an agent writes only the wipe of a LUN's status")
 	lunAgentWipe   = denied("berth-agent-luns", "an agent writes only node, proved, done, outcome and problem of a wipe")
 	lunAgentOff    = denied("berth-agent-luns", "an agent takes its node off a wipe that has ended there, and names no other one")
+	unboundLUNs    = denied("berth-agent-luns", "the token is not bound to a pod on a node")
 )
 
 func wipeOf(change func(*v1alpha1.LUNWipe)) func(*v1alpha1.LUN) {
@@ -173,5 +174,17 @@ func TestAnAgentWritesTheWipeThatIsOrderedFromItsNode(t *testing.T) {
 	}
 	l := lunOn(t, env, wipeBegun()...)
 	l.Status.Wipe.Done = 7
-	expect(t, env.UnboundAgent(t).Status().Update(t.Context(), l), denied("berth-agent-luns", "the token is not bound to a pod on a node"))
+	expect(t, env.UnboundAgent(t).Status().Update(t.Context(), l), unboundLUNs)
+}
+
+// refusedLUNs returns the refusals of wipes.
+func refusedLUNs() map[string]bool {
+	seen := map[string]bool{unboundLUNs: true} // see TestAnAgentWritesTheWipeThatIsOrderedFromItsNode
+	for _, tc := range lunWipeChanges {
+		seen[tc.refusal] = true
+	}
+	for _, tc := range lunAgentWrites {
+		seen[tc.refusal] = true
+	}
+	return seen
 }

@@ -42,6 +42,7 @@ func walk(path string, s apiextensionsv1.JSONSchemaProps, visit func(path string
 // refusals returns every refusal that some case of this package expects.
 func refusals() map[string]bool {
 	seen := refusedClasses()
+	maps.Copy(seen, refusedLUNs())
 	for _, cases := range []map[string]statusCase{entryCases, specCases, agentCases} {
 		for _, tc := range cases {
 			seen[tc.refusal] = true
