@@ -14,10 +14,16 @@ import (
 	"berth.dev/berth/internal/record"
 )
 
-// What follows here decides what is destroyed. The order: the Volume is being deleted, and its record says that
-// no node has the disk any more; this is written into the LUN while the Volume is still there, whose finalizer
-// waits for it; the Volume goes; a node is named, with a reservation key of its own; the node wipes, detaches
-// and takes its name off; the LUN is free. What is not proved at its step is left to an administrator.
+// What follows here decides which data is destroyed:
+//
+//	1  the Volume is being deleted, and its record says that no node has the disk any more
+//	2  the controller orders the wipe in the LUN's status, while the Volume's finalizer still waits for that
+//	3  the Volume goes
+//	4  the controller names a node, with a reservation key of its own
+//	5  the agent of that node wipes the disk, detaches it, and takes the node's name off the LUN
+//	6  the controller makes the LUN Available
+//
+// Where a step lacks its proof, the LUN stays Released until an administrator acts.
 
 // Ended says whether the record of a Volume proves that no node has its disk, or ever gets it again. The Volume
 // is being deleted, which nothing takes back, no epoch is open, and each node that was counted has said by
