@@ -145,6 +145,16 @@ func (b *bench) unit() v1alpha1.SharedDisk {
 	}
 }
 
+// backing is the file of the logical unit on this machine.
+func (b *bench) backing() string {
+	b.Helper()
+	fields := strings.Fields(b.lab("san", "up", "--kind", "lio", "--persist", "--luns", "1", "--size", "256M"))
+	if len(fields) != 2 {
+		b.Fatalf("the lab names no file of the logical unit: %q", fields)
+	}
+	return fields[1]
+}
+
 // initiator starts the service that a node of the lab does not start by itself.
 const initiator = "pidof iscsid >/dev/null || iscsid; "
 

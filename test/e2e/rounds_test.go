@@ -88,16 +88,6 @@ func newPlayer(t *testing.T) *player {
 	return p
 }
 
-// backing is the file of the logical unit on this machine.
-func (p *player) backing() string {
-	p.Helper()
-	fields := strings.Fields(p.lab("san", "up", "--kind", "lio", "--persist", "--luns", "1", "--size", "256M"))
-	if len(fields) != 2 {
-		p.Fatalf("the lab names no file of the logical unit: %q", fields)
-	}
-	return fields[1]
-}
-
 // recordsWrites makes a pod write records, and acknowledge them on its node's console.
 func recordsWrites(p *corev1.Pod) {
 	c := &p.Spec.Containers[0]
