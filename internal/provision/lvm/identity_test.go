@@ -136,6 +136,18 @@ func TestEveryLVMCommandFiltersTheDevicesOfPods(t *testing.T) {
 	})
 }
 
+// A machine whose distribution comes without LVM has no such file: the agent brings the programs alone.
+func TestAMachineWithoutAConfigurationFileOfLVMIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		host.Settings.None = true
+		_, c := counted(host)
+		p, _ := start(t, c)
+		create(t, p, request("pvc-1", 8))
+		settle(t, p)
+	})
+}
+
 // An administrator removes a volume and makes another one of its name. No event tells the
 // provisioner before the volume is deleted.
 func TestADeletionSparesAVolumeThatGotTheNameMeanwhile(t *testing.T) {

@@ -69,6 +69,20 @@ func TestChangesByOthersAreNoticedOnRealDisks(t *testing.T) {
 	lvmtest.LVM(t, "pvremove", disks[1])
 }
 
+// The agent's image brings the programs of LVM, and takes the configuration from the machine.
+func TestAMachineWithoutAConfigurationFileOfLVMIsServedByRealLVM(t *testing.T) {
+	t.Setenv("LVM_SYSTEM_DIR", t.TempDir())
+	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	c, _, _ := lvmtest.RealConfig(t)
+	p, _ := start(t, c)
+	if _, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 4 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestVolumesAreActivatedAfterARebootOnRealLVM(t *testing.T) {
 	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
 	c, _, _ := lvmtest.RealConfig(t)

@@ -2,8 +2,10 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,7 +80,7 @@ func (Disks) Watch(ctx context.Context, ready func(), written func(device string
 }
 
 // describe reads the description of a disk from sysfs. It returns false for a disk that
-// cannot be handed out.
+// cannot be handed out, and for one without a node in /dev: nothing of this machine can open it.
 func (k Disks) describe(name string) (device.Disk, bool) {
 	a := attributes(filepath.Join(k.root, blockDir, name))
 	if strings.ContainsRune(name, '/') || name == "" || !a.has("device") || a.has("partition") ||
@@ -95,7 +97,7 @@ func (k Disks) describe(name string) (device.Disk, bool) {
 	for _, p := range d.Partitions {
 		d.Holders = append(d.Holders, attributes(filepath.Join(string(a), p.Name)).names("holders")...)
 	}
-	if a.remote() {
+	if _, err := os.Stat(k.root + filepath.Join(devDir, name)); errors.Is(err, fs.ErrNotExist) || a.remote() {
 		return device.Disk{}, false
 	}
 	usable := d.Size > 0 && (d.Block == 512 || d.Block == 4096) && a.text("ro") == "0" && a.text("removable") == "0" && a.text("hidden") != "1"

@@ -54,6 +54,7 @@ func (m machine) disk(name string, more map[string]string) {
 	for path, text := range files {
 		m.file(filepath.Join(blockDir, name, path), text)
 	}
+	m.file(filepath.Join(devDir, name), "x")
 }
 
 func (m machine) list() []device.Disk {
@@ -108,6 +109,10 @@ func TestOnlyFixedWritableDisksAreListed(t *testing.T) {
 		"nvme0c0n1":    {"hidden": "1"},
 	} {
 		m.disk(name, more)
+	}
+	m.disk("vda", nil)
+	if err := os.Remove(m.root + devDir + "/vda"); err != nil { // a container that does not see it
+		t.Fatal(err)
 	}
 	m.file(blockDir+"/zram1/size", "100")    // no device
 	m.file(blockDir+"/md127/device/x", "x")  // nor these

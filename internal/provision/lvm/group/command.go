@@ -62,9 +62,10 @@ func (t Tool) ReportCommand(groups ...string) run.Command {
 	}, groups...)...)
 }
 
-// HostCommand shows the machine's own settings of which devices LVM reads.
+// HostCommand shows the machine's own settings of which devices LVM reads. On a machine without a
+// configuration file of LVM the command fails unless it is given some setting, which may be none.
 func (t Tool) HostCommand() run.Command {
-	return run.Command{Operation: "lvmconfig", Program: t.Program, Args: []string{"lvmconfig", "--typeconfig", "full", "devices"}, Env: quiet}
+	return run.Command{Operation: "lvmconfig", Program: t.Program, Args: []string{"lvmconfig", "--config", "global{}", "--typeconfig", "full", "devices"}, Env: quiet}
 }
 
 // NamesCommand lists the volume groups. Read-only means that LVM reads the disks

@@ -16,6 +16,8 @@ type Settings struct {
 	GlobalFilter, Filter []string
 	// DevicesFile says whether LVM uses its devices file.
 	DevicesFile bool
+	// None says that the machine has no configuration file of LVM.
+	None bool
 }
 
 func (s Settings) show() []byte {

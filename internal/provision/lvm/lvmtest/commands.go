@@ -58,6 +58,9 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 		return nil, &run.ExitError{Command: c, Code: 5, Stderr: fmt.Sprintf(format, args...)}
 	}
 	if c.Operation == "lvmconfig" {
+		if h.Settings.None && a.flags["--config"] == "" {
+			return fail("Cannot clone NULL config node.\nFailed to clone current config tree.")
+		}
 		return h.Settings.show(), nil
 	}
 	unseen := h.unseen(a.flags["--config"])
