@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+
 	"berth.dev/berth/internal/health/healthtest"
 )
 
@@ -59,5 +62,25 @@ func TestAListenerThatIsClosedEndsTheServer(t *testing.T) {
 	}
 	if err := Serve(t.Context(), l, Mux(nil, nil)); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
+	}
+}
+
+func TestWhyACheckFailsIsLoggedOnce(t *testing.T) {
+	var lines []string
+	l := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	var err error
+	check := telling(l, Of(func() error { return err }))
+	for _, err = range []error{nil, nil, errors.New("vg0 is missing"), errors.New("vg0 is missing"), errors.New("vg1 is missing"), nil, nil} {
+		if got := check(nil); !errors.Is(got, err) {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	want := []string{
+		`"level"=0 "msg"="the check fails" "reason"="vg0 is missing"`,
+		`"level"=0 "msg"="the check fails" "reason"="vg1 is missing"`,
+		`"level"=0 "msg"="the check passes again"`,
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("logged (-want +got):\n%s", diff)
 	}
 }
