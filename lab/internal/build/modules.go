@@ -105,11 +105,19 @@ var Etcd = Module{
 	Packages: []string{"go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3"},
 }
 
+// Upstream has Kubernetes' own suite of tests for drivers of CSI, ginkgo, which runs it in several
+// processes, and the program of its pods.
+var Upstream = Module{
+	Name:     "upstream",
+	Packages: []string{".", "github.com/onsi/ginkgo/v2/ginkgo", "k8s.io/kubernetes/test/images/agnhost"},
+	Links:    []string{"upstream.test"}, // ginkgo takes no other name for a compiled suite
+}
+
 // Pause holds the namespaces of a pod open.
 var Pause = Module{Name: "pause", Packages: []string{"."}}
 
 // Modules lists everything the lab can build.
-var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner, Attacher, Snapshotter, Etcd, Pause}
+var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner, Attacher, Snapshotter, Etcd, Upstream, Pause}
 
 // Get builds a module, or takes it from the store, and returns the directory
 // of its programs.
