@@ -157,15 +157,22 @@ test-e2e-zfs: lab-tools images ## Volumes, snapshots and clones in zpools
 	go test -tags e2e,thorough -count=1 -timeout 30m -parallel 2 -v -run 'Zvol|Dataset' ./test/e2e
 	bin/lab down
 
-# Its node is a part of this machine: the kernel of the guests is too old for simple quotas.
 .PHONY: test-e2e-btrfs
 test-e2e-btrfs: lab-tools images ## Volumes, snapshots and clones in a filesystem of btrfs
-	@command -v mkfs.btrfs >/dev/null || apt-get install -y btrfs-progs
-	bin/lab down
-	bin/lab up --native --control --nodes 1 --disk-size 6G
+	hack/native go test -tags e2e,thorough -count=1 -timeout 15m -v -run 'Subvolume' ./test/e2e
+
+# The suite judges volumes of btrfs on a lab of its own, and those of LVM in guests.
+.PHONY: test-upstream
+test-upstream: lab-tools images ## Kubernetes' own storage suite on each kind of pools; writes docs/upstream.md
+	hack/native go run ./test/upstream btrfs
 	go run ./test/demo install
-	go test -tags e2e,thorough -count=1 -timeout 15m -v -run 'Subvolume' ./test/e2e
-	bin/lab down
+	go run ./test/upstream thick
+	go run ./test/upstream thin
+
+# One spec of each kind of those that a driver fails first.
+.PHONY: test-upstream-core
+test-upstream-core: lab-tools images
+	hack/native go run ./test/upstream -focus '$(UPSTREAM_CORE)' btrfs
 
 .PHONY: test-e2e-nodes
 test-e2e-nodes: lab-tools images bin/kubectl-berth ## Objects that are lost and adopted, Nodes that are deleted, and pools made of disks

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,6 +70,10 @@ func (s *suite) run(ctx context.Context) (*types.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	report := filepath.Join(s.dir, "report.json")
+	if err := os.Remove(report); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	log, err := os.Create(filepath.Join(s.dir, "suite.log"))
 	if err != nil {
 		return nil, err
@@ -78,10 +83,10 @@ func (s *suite) run(ctx context.Context) (*types.Report, error) {
 	command := exec.CommandContext(ctx, ginkgo, args...)
 	command.Stdout, command.Stderr = log, log
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // ginkgo then ends its processes and reports
-	command.WaitDelay = time.Minute
+	command.WaitDelay = 5 * time.Minute
 	command.Env = append(os.Environ(), "KUBE_TEST_REPO_LIST="+filepath.Join(s.dir, "registries.yaml"))
 	runErr := command.Run()
-	text, err := os.ReadFile(filepath.Join(s.dir, "report.json"))
+	text, err := os.ReadFile(report)
 	if err != nil {
 		return nil, errors.Join(runErr, err)
 	}
