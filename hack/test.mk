@@ -169,6 +169,20 @@ test-upstream: lab-tools images ## Kubernetes' own storage suite on each kind of
 	go run ./test/upstream thick
 	go run ./test/upstream thin
 
+# Older versions of Kubernetes than that of all other tests. Each takes ten minutes to build the first time.
+OLDER_KUBERNETES := 1.35 1.36
+
+# What is on a real API server: the rules, the controllers, the agents. Then volumes in a cluster of that version, whose
+# one node is a part of this machine.
+.PHONY: test-versions
+test-versions: lab-tools images ## On each older version of Kubernetes: API server, controllers, agents, and volumes that live and die
+	$(foreach minor,$(OLDER_KUBERNETES),$(MAKE) test-version KUBERNETES=$(minor) &&) true
+
+.PHONY: test-version
+test-version:
+	KUBEBUILDER_ASSETS="$$(BERTH_LAB_KUBERNETES=$(KUBERNETES) bin/lab assets)" go test -timeout 30m ./internal/apitest/... ./internal/controller/... ./internal/usecase/... ./internal/agent
+	BERTH_LAB_KUBERNETES=$(KUBERNETES) hack/native go test -tags e2e,thorough -count=1 -timeout 15m -v -run 'Subvolume' ./test/e2e
+
 # One spec of each kind of those that a driver fails first.
 .PHONY: test-upstream-core
 test-upstream-core: lab-tools images

@@ -50,9 +50,12 @@ func parseInline(d driver.Driver, r *csi.NodePublishVolumeRequest) (inline.Publi
 	if context[podUIDKey] == "" {
 		return inline.PublishRequest{}, invalid("the kubelet does not say which pod the volume is for: the CSIDriver object needs podInfoOnMount")
 	}
-	fsType := cmp.Or(asked.FSType, use.fsType, storageclass.DefaultFSType)
-	if err := storageclass.CheckMkfsOptions(fsType, asked.MkfsOptions); err != nil {
-		return inline.PublishRequest{}, err
+	fsType := cmp.Or(asked.FSType, use.fsType)
+	if asked.MkfsOptions != "" {
+		fsType = cmp.Or(fsType, storageclass.DefaultFSType)
+		if err := storageclass.CheckMkfsOptions(fsType, asked.MkfsOptions); err != nil {
+			return inline.PublishRequest{}, err
+		}
 	}
 	options, readOnly := parseFlags(r.GetVolumeCapability())
 	return inline.PublishRequest{

@@ -56,7 +56,7 @@ func inlineContext(changes map[string]string) map[string]string {
 func TestParseInline(t *testing.T) {
 	want := inline.PublishRequest{
 		Handle: inlineHandle, Target: "/pod", PodUID: "uid", PodNamespace: "shop", PodName: "web-0",
-		Class: "fast", Size: 1 << 30, Filesystem: "ext4",
+		Class: "fast", Size: 1 << 30,
 	}
 	with := func(change func(*inline.PublishRequest)) *inline.PublishRequest { r := want; change(&r); return &r }
 	xfs := with(func(r *inline.PublishRequest) { r.Filesystem = "xfs" })
@@ -67,7 +67,9 @@ func TestParseInline(t *testing.T) {
 		readOnly   bool
 		want       *inline.PublishRequest // nil: refused
 	}{
-		"the required attributes alone":                     {capability: mounted(writer, ""), want: &want},
+		"the required attributes alone": {capability: mounted(writer, ""), want: &want},
+		"options of mkfs are ext4's if no filesystem is named": {change: map[string]string{"mkfsOptions": "-i 65536"}, capability: mounted(writer, ""),
+			want: with(func(r *inline.PublishRequest) { r.Filesystem, r.MkfsOptions = "ext4", "-i 65536" })},
 		"a filesystem as attribute":                         {change: map[string]string{"fsType": "xfs"}, capability: mounted(writer, ""), want: xfs},
 		"a filesystem as the pod's fsType":                  {capability: mounted(writer, "xfs"), want: xfs},
 		"the same filesystem in attribute and capability":   {change: map[string]string{"fsType": "xfs"}, capability: mounted(writer, "xfs"), want: xfs},

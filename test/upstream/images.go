@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"berth.dev/berth/test/cluster"
@@ -18,6 +19,8 @@ const (
 	busyboxImage = registry + "/busybox:1.37.0-2"
 	agnhostImage = registry + "/agnhost:2.66.1"
 	pauseImage   = registry + "/pause:3.10.2"
+	// libcImage is of specs that want a shell of a larger system.
+	libcImage = registry + "/glibc-dns-testing:2.1.1"
 )
 
 // loadImages makes the images of the suite's pods, and puts them into the nodes.
@@ -36,8 +39,9 @@ func loadImages(ctx context.Context, lab cluster.Lab, dir string) error {
 	}
 	load := []string{"load"}
 	for ref, args := range map[string][]string{
-		busyboxImage: append(box, "--cmd", "/bin/sh"),
-		agnhostImage: append(box, "--file", "/agnhost="+agnhost, "--entrypoint", "/agnhost", "--cmd", "pause"),
+		busyboxImage: append(slices.Clone(box), "--cmd", "/bin/sh"),
+		libcImage:    append(slices.Clone(box), "--cmd", "/bin/sh"),
+		agnhostImage: append(slices.Clone(box), "--file", "/agnhost="+agnhost, "--entrypoint", "/agnhost", "--cmd", "pause"),
 		pauseImage:   {"--file", "/pause=" + pause, "--entrypoint", "/pause"},
 	} {
 		name, _, _ := strings.Cut(filepath.Base(ref), ":")

@@ -1,6 +1,7 @@
 package inline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,9 @@ type PublishRequest struct {
 	// The pod that the volume is for.
 	PodUID, PodNamespace, PodName string
 	// The wishes of the pod's spec.
-	Class      string
-	Size       int64
+	Class string
+	Size  int64
+	// Filesystem, or empty for the one that the pools of the class have by default.
 	Filesystem string
 	// MkfsOptions that the filesystem is made with.
 	MkfsOptions string
@@ -62,10 +64,18 @@ func (r PublishRequest) check(v volume) error {
 	if r.PodUID != v.owner.PodUID {
 		return fmt.Errorf("%w: the target is pod %.64s's, the request is for pod %.64s", provision.ErrInvalid, v.owner.PodUID, r.PodUID)
 	}
-	if least := provision.MinSize(r.Filesystem); r.Size < least {
-		return fmt.Errorf("%w: a volume with %s needs at least %dMi", provision.ErrInvalid, r.Filesystem, least>>20)
+	if r.Filesystem == "" {
+		return nil
 	}
-	return mount.CheckOptions(r.Filesystem, r.Options)
+	return r.fits(r.Filesystem)
+}
+
+// fits refuses a size or options that a filesystem cannot have.
+func (r PublishRequest) fits(filesystem string) error {
+	if least := provision.MinSize(filesystem); r.Size < least {
+		return fmt.Errorf("%w: a volume with %s needs at least %dMi", provision.ErrInvalid, filesystem, least>>20)
+	}
+	return mount.CheckOptions(filesystem, r.Options)
 }
 
 // made returns the record of the volume, with its filesystem.
@@ -85,8 +95,13 @@ func (s *Service) made(ctx context.Context, v volume, r PublishRequest) (provisi
 	if err := v.check(record); err != nil {
 		return provision.Volume{}, err
 	}
+	// The volume may have been made when the class had another default.
+	filesystem := cmp.Or(r.Filesystem, record.Filesystem, record.Content.Tree, provision.Ext4)
+	if err := r.fits(filesystem); err != nil {
+		return provision.Volume{}, err
+	}
 	// Format returns at once where it was done already.
-	record, err = s.disks.Format(ctx, provision.FormatRequest{ID: v.id, Filesystem: r.Filesystem, Options: r.MkfsOptions})
+	record, err = s.disks.Format(ctx, provision.FormatRequest{ID: v.id, Filesystem: filesystem, Options: r.MkfsOptions})
 	if err != nil {
 		return provision.Volume{}, fmt.Errorf("making filesystem on %s: %w", v, err)
 	}
@@ -115,6 +130,12 @@ func (s *Service) create(ctx context.Context, v volume, r PublishRequest) (provi
 	offers, err := s.rank(ctx, r.Class, r.PodNamespace)
 	if err != nil {
 		return provision.Volume{}, err
+	}
+	if r.Filesystem == "" {
+		r.Filesystem = provision.TraitsOf(offers[0].request.Pool.Type).Default() // a class has pools of one type
+		if err := r.fits(r.Filesystem); err != nil {
+			return provision.Volume{}, err
+		}
 	}
 	record, err := s.carve(ctx, v, r, offers)
 	if errors.Is(err, provision.ErrConflict) { // the earlier try chose another pool

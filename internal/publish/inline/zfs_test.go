@@ -52,3 +52,44 @@ func TestAnInlineDatasetOfAnotherClassIsRefused(t *testing.T) {
 		t.Errorf("left on the node: %s", got)
 	}
 }
+
+func TestAnInlineVolumeHasTheFilesystemOfItsClass(t *testing.T) {
+	n := newNode(t)
+	n.disks.AddPool(memory.PoolConfig{PoolRef: provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank"}, Total: gib})
+	n.class.Spec = v1alpha1.PoolClassSpec{InlineVolumes: n.class.Spec.InlineVolumes, Provisioner: v1alpha1.ProvisionerZFS, ZFS: &v1alpha1.ZFSPools{Pools: []string{"tank"}}}
+	r := n.request()
+	r.Filesystem = ""
+	small := r
+	small.Size = 1 << 20
+	if err := n.Publish(t.Context(), small); !errors.Is(err, provision.ErrInvalid) || n.left() != nothing {
+		t.Errorf("a MiB: %v, %s", err, n.left())
+	}
+	for range 2 { // the kubelet asks again after a restart
+		if err := n.Publish(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		n.restart()
+	}
+	if v, err := n.pool.Get(t.Context(), id); err != nil || v.Filesystem != provision.Dataset {
+		t.Errorf("the volume has %q, %v", v.Filesystem, err)
+	}
+}
+
+// An earlier agent made a device in any class, and died before it made the filesystem.
+func TestABlankInlineVolumeOfAnEarlierAgentBecomesExt4(t *testing.T) {
+	n := newNode(t)
+	tank := provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank"}
+	n.disks.AddPool(memory.PoolConfig{PoolRef: tank, Total: gib})
+	n.class.Spec = v1alpha1.PoolClassSpec{InlineVolumes: n.class.Spec.InlineVolumes, Provisioner: v1alpha1.ProvisionerZFS, ZFS: &v1alpha1.ZFSPools{Pools: []string{"tank"}}}
+	r := n.request()
+	if _, err := n.pool.Create(t.Context(), provision.CreateRequest{ID: id, Pool: tank, Size: r.Size, Inline: owner}); err != nil {
+		t.Fatal(err)
+	}
+	r.Filesystem = ""
+	if err := n.Publish(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := n.pool.Get(t.Context(), id); err != nil || v.Filesystem != provision.Ext4 {
+		t.Errorf("the volume has %q, %v", v.Filesystem, err)
+	}
+}

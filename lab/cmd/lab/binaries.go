@@ -3,24 +3,33 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"berth.dev/berth/lab/internal/build"
 )
 
+// kubernetesMinor names the environment variable with the minor version of Kubernetes that is built.
+const kubernetesMinor = "BERTH_LAB_KUBERNETES"
+
 func (a *app) assets() *cobra.Command {
 	return &cobra.Command{
 		Use:   "assets",
 		Short: "Print a directory with etcd, kube-apiserver and kubectl, built if need be",
-		Long:  "Print a directory with etcd, kube-apiserver and kubectl, for KUBEBUILDER_ASSETS of controller-runtime's envtest.",
-		Args:  cobra.NoArgs,
+		Long: "Print a directory with etcd, kube-apiserver and kubectl, for KUBEBUILDER_ASSETS of controller-runtime's envtest. " +
+			"They are of the minor version of Kubernetes in " + kubernetesMinor + ", or of the newest.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := a.store()
 			if err != nil {
 				return err
 			}
-			dir, err := build.Kubernetes.Get(cmd.Context(), store)
+			kubernetes, err := build.KubernetesOf(os.Getenv(kubernetesMinor))
+			if err != nil {
+				return err
+			}
+			dir, err := kubernetes.Get(cmd.Context(), store)
 			return printLine(cmd.OutOrStdout(), dir, err)
 		},
 	}

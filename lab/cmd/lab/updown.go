@@ -71,6 +71,7 @@ func (a *app) up() *cobra.Command {
 	flags.Var((*size)(&s.Memory), "memory", "memory of a virtual machine")
 	flags.IntVar(&s.Disks, "disks", 2, "empty data disks of a node")
 	flags.Var((*size)(&s.DiskSize), "disk-size", "size of a data disk")
+	flags.StringVar(&s.Kubernetes, "kubernetes", os.Getenv(kubernetesMinor), "minor version of Kubernetes to build, such as 1.36; the newest if empty; the default is in "+kubernetesMinor)
 	flags.StringVar(&s.Release, "release", "", "directory or base URL of official Kubernetes release binaries, instead of building them")
 	flags.StringArrayVar(&s.Images, "image", nil, "OCI archive that every node has when it starts; may be repeated. For nodes that run: lab load")
 	return cmd
@@ -101,7 +102,7 @@ func checkSettings(cmd *cobra.Command, lab cluster.Lab, name string, asked clust
 	is := c.Settings()
 	for flag, differs := range map[string]bool{
 		"nodes": is.Nodes != asked.Nodes, "memory": is.Memory != asked.Memory, "disks": is.Disks != asked.Disks,
-		"disk-size": is.DiskSize != asked.DiskSize, "release": is.Release != asked.Release, "native": is.Native != asked.Native,
+		"disk-size": is.DiskSize != asked.DiskSize, "release": is.Release != asked.Release, "kubernetes": is.Kubernetes != asked.Kubernetes, "native": is.Native != asked.Native,
 		"control": is.Control != asked.Control, "zfs": is.ZFS != asked.ZFS,
 		"stock-timeouts": is.StockTimeouts != asked.StockTimeouts,
 	} {

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 // Module is one nested Go module below lab/build and how its programs are built.
 type Module struct {
 	Name     string   // directory below lab/build
+	ModFile  string   // file in that directory which pins other versions than go.mod; empty for go.mod
 	Packages []string // main packages
 	Links    []string // further names of the first program, a multi-call binary
 	Tags     []string
@@ -61,7 +63,7 @@ func (m Module) Recipe(ctx context.Context) (artefact.Recipe, error) {
 	if err != nil {
 		return artefact.Recipe{}, fmt.Errorf("asking for the version of Go: %w", err)
 	}
-	files, err := contents(dir)
+	files, err := m.contents(dir)
 	if err != nil {
 		return artefact.Recipe{}, fmt.Errorf("reading module %s: %w", m.Name, err)
 	}
@@ -112,6 +114,9 @@ func (m Module) explain(err error) error {
 // compiler's cache only if their flags are the same.
 func (m Module) args(out string) []string {
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(append([]string{"-s", "-w"}, m.LDFlags...), " ")}
+	if m.ModFile != "" {
+		args = append(args, "-modfile="+m.ModFile)
+	}
 	if len(m.Tags) > 0 {
 		args = append(args, "-tags", strings.Join(m.Tags, ","))
 	}
@@ -144,18 +149,22 @@ func sourceDir(module string) (string, error) {
 	return dir, nil
 }
 
-// contents returns name and content of every file of a module, in order.
-func contents(dir string) ([]string, error) {
+// contents returns name and content of every file of a module, in order, but for those that pin other versions.
+func (m Module) contents(dir string) ([]string, error) {
+	mod := cmp.Or(m.ModFile, "go.mod")
 	var all []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if ext := filepath.Ext(name); err != nil || (ext == ".mod" || ext == ".sum") && strings.TrimSuffix(name, ext)+".mod" != mod {
 			return err
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(dir, path)
 		all = append(all, name, string(data))
 		return err
 	})

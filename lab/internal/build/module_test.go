@@ -83,6 +83,42 @@ func TestTheAddressFollowsSourceAndFlags(t *testing.T) {
 	}
 }
 
+func TestTheAddressFollowsTheFileThatPinsTheVersions(t *testing.T) {
+	m, older := hello(t, source), hello(t, source)
+	older.ModFile = "go-1.mod"
+	plain, dir := address(t, m), os.Getenv("BERTH_LAB_SOURCE")
+	for _, name := range []string{"go-1.mod", "go-1.sum"} {
+		if err := os.WriteFile(filepath.Join(dir, "build", m.Name, name), []byte("module hello\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := address(t, m); got != plain {
+		t.Errorf("the address became %s by a file that pins other versions, and was %s", got, plain)
+	}
+	if got := address(t, older); got == plain {
+		t.Error("both have the same address")
+	}
+}
+
+func TestEachOlderKubernetesIsPinned(t *testing.T) {
+	for minor, version := range older {
+		m, err := KubernetesOf(minor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, err := sourceDir(m.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mod, err := os.ReadFile(filepath.Join(dir, m.ModFile)); err != nil || !strings.Contains(string(mod), "k8s.io/kubernetes "+version) {
+			t.Errorf("%s does not pin %s: %v", m.ModFile, version, err)
+		}
+	}
+	if _, err := KubernetesOf("1.12"); err == nil || !strings.Contains(err.Error(), "1.36") {
+		t.Errorf("error is %v, want the versions there are", err)
+	}
+}
+
 func TestACompilerErrorIsInTheLog(t *testing.T) {
 	m := hello(t, "package main\n\nfunc main() { undefinedName() }\n")
 	m.Debian = []string{"libfoo-dev"}

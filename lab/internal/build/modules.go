@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,21 +14,45 @@ import (
 // KubernetesVersion is the version of Kubernetes the modules pin.
 const KubernetesVersion = "v1.37.1"
 
-// Kubernetes has the control plane as one multi-call binary, and the kubelet
+// older are the patch versions of the older minors of Kubernetes, by what people call them. Each is pinned by a
+// file of its own beside go.mod.
+var older = map[string]string{"1.35": "v1.35.4", "1.36": "v1.36.4"}
+
+// Kubernetes is that of KubernetesVersion.
+var Kubernetes = kubernetes(KubernetesVersion, "")
+
+// KubernetesOf returns Kubernetes of a minor version, such as 1.36; of KubernetesVersion if that is empty.
+func KubernetesOf(minor string) (Module, error) {
+	if minor == "" || strings.HasPrefix(KubernetesVersion, "v"+minor+".") {
+		return Kubernetes, nil
+	}
+	version, known := older[minor]
+	if !known {
+		return Module{}, fmt.Errorf("the lab cannot build Kubernetes %s; it can build %s and %s",
+			minor, strings.Join(slices.Sorted(maps.Keys(older)), ", "), KubernetesVersion)
+	}
+	return kubernetes(version, "go-"+minor+".mod"), nil
+}
+
+// kubernetes has the control plane as one multi-call binary, and the kubelet
 // and kube-proxy as their own: they run inside guests, where a small program
 // starts much sooner than a large one.
-var Kubernetes = Module{
-	Name:     "kubernetes",
-	Packages: []string{".", "k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes/cmd/kube-proxy"},
-	Links:    []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"},
-	LDFlags: []string{
-		"-X k8s.io/component-base/version.gitVersion=" + KubernetesVersion,
-		"-X k8s.io/component-base/version.gitMajor=1",
-		"-X k8s.io/component-base/version.gitMinor=37",
-		"-X k8s.io/component-base/version.gitTreeState=clean",
-		"-X k8s.io/component-base/version.gitCommit=local",
-		"-X k8s.io/component-base/version.buildDate=2026-01-01T00:00:00Z",
-	},
+func kubernetes(version, modFile string) Module {
+	minor := strings.Split(version, ".")[1]
+	return Module{
+		Name:     "kubernetes",
+		ModFile:  modFile,
+		Packages: []string{".", "k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes/cmd/kube-proxy"},
+		Links:    []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"},
+		LDFlags: []string{
+			"-X k8s.io/component-base/version.gitVersion=" + version,
+			"-X k8s.io/component-base/version.gitMajor=1",
+			"-X k8s.io/component-base/version.gitMinor=" + minor,
+			"-X k8s.io/component-base/version.gitTreeState=clean",
+			"-X k8s.io/component-base/version.gitCommit=local",
+			"-X k8s.io/component-base/version.buildDate=2026-01-01T00:00:00Z",
+		},
+	}
 }
 
 // Containerd has the container runtime without the storage drivers that the lab does not use.

@@ -30,9 +30,14 @@ func (c *Cluster) findPrograms(ctx context.Context) (programs, error) {
 }
 
 func (c *Cluster) choosePrograms(ctx context.Context) (programs, error) {
-	location := c.state.get().Settings.Release
+	settings := c.state.get().Settings
+	location := settings.Release
 	if location == "" {
-		dir, err := build.Kubernetes.Get(ctx, c.lab.Store)
+		kubernetes, err := build.KubernetesOf(settings.Kubernetes)
+		if err != nil {
+			return programs{}, err
+		}
+		dir, err := kubernetes.Get(ctx, c.lab.Store)
 		return programs{Kubernetes: dir, Etcd: dir}, err
 	}
 	dir, err := release.Get(ctx, c.lab.Store, location)

@@ -23,6 +23,8 @@ type Settings struct {
 	Disks    int    `json:"disks"`    // empty data disks per node
 	DiskSize int64  `json:"diskSize"` // bytes
 	Release  string `json:"release,omitempty"`
+	// Kubernetes is the minor version that is built, such as 1.36; empty for the newest.
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// Native makes nodes parts of this machine instead of guests. Memory does not
 	// bound them.
 	Native bool `json:"native,omitempty"`
