@@ -19,8 +19,9 @@ const (
 	busyboxImage = registry + "/busybox:1.37.0-2"
 	agnhostImage = registry + "/agnhost:2.66.1"
 	pauseImage   = registry + "/pause:3.10.2"
-	// libcImage is of specs that want a shell of a larger system.
-	libcImage = registry + "/glibc-dns-testing:2.1.1"
+	// These are of specs that want nothing but a shell in them.
+	libcImage  = registry + "/glibc-dns-testing:2.1.1"
+	nginxImage = registry + "/nginx:1.27.0-2"
 )
 
 // loadImages makes the images of the suite's pods, and puts them into the nodes.
@@ -41,6 +42,7 @@ func loadImages(ctx context.Context, lab cluster.Lab, dir string) error {
 	for ref, args := range map[string][]string{
 		busyboxImage: append(slices.Clone(box), "--cmd", "/bin/sh"),
 		libcImage:    append(slices.Clone(box), "--cmd", "/bin/sh"),
+		nginxImage:   append(slices.Clone(box), "--cmd", "/bin/sh"),
 		agnhostImage: append(slices.Clone(box), "--file", "/agnhost="+agnhost, "--entrypoint", "/agnhost", "--cmd", "pause"),
 		pauseImage:   {"--file", "/pause=" + pause, "--entrypoint", "/pause"},
 	} {
