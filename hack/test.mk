@@ -21,10 +21,10 @@ quick: ## Unit tests without root and without a cluster (a minute)
 	go -C hack/release test ./...
 
 .PHONY: test
-test: check-generated lint test-unit test-scheduler test-release test-alerts test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
+test: check-generated lint test-unit test-scheduler test-release test-alerts test-platform test-e2e test-upstream-core ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-release-all test-leave test-btrfs test-guard test-disks test-platform-all test-platform-iscsi test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-e2e-btrfs test-e2e-failover test-e2e-attach test-record test-fuzz mutants soak ## Everything, long models included
+test-all: test test-release-all test-leave test-btrfs test-guard test-disks test-platform-all test-platform-iscsi test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-e2e-btrfs test-e2e-failover test-e2e-attach test-upstream test-versions test-record test-fuzz mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -184,8 +184,10 @@ test-version:
 	BERTH_LAB_KUBERNETES=$(KUBERNETES) hack/native go test -tags e2e,thorough -count=1 -timeout 15m -v -run 'Subvolume' ./test/e2e
 
 # One spec of each kind of those that a driver fails first.
+UPSTREAM_CORE := (provision.storage.with.(pvc|snapshot).data.source|resize.volume.when.PVC.is.edited.while.pod|existing.directory|read/write.inline.ephemeral.volume)
+
 .PHONY: test-upstream-core
-test-upstream-core: lab-tools images
+test-upstream-core: lab-tools images ## Some specs of that suite, on btrfs
 	hack/native go run ./test/upstream -focus '$(UPSTREAM_CORE)' btrfs
 
 .PHONY: test-e2e-nodes
