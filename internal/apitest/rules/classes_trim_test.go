@@ -25,8 +25,8 @@ func trimmed(every time.Duration, also ...func(*v1alpha1.PoolClass)) func(*v1alp
 	}
 }
 
-// from makes the class one of another provisioner.
-func from(p v1alpha1.ProvisionerType, set func(*v1alpha1.PoolClassSpec)) func(*v1alpha1.PoolClass) {
+// over makes the class one of another provisioner.
+func over(p v1alpha1.ProvisionerType, set func(*v1alpha1.PoolClassSpec)) func(*v1alpha1.PoolClass) {
 	return func(c *v1alpha1.PoolClass) {
 		c.Spec.Provisioner, c.Spec.LVM = p, nil
 		set(&c.Spec)
@@ -39,20 +39,20 @@ var trimCases = map[string]struct {
 	refusal string
 }{
 	"a class of volume groups trims each hour": {change: trimmed(time.Hour)},
-	"a class of thin pools trims each week": {change: trimmed(168*time.Hour, from(v1alpha1.ProvisionerLVMThin, func(s *v1alpha1.PoolClassSpec) {
+	"a class of thin pools trims each week": {change: trimmed(168*time.Hour, over(v1alpha1.ProvisionerLVMThin, func(s *v1alpha1.PoolClassSpec) {
 		s.LVMThin = &v1alpha1.LVMThinPools{ThinPools: []string{"vg/thin"}}
 	}))},
-	"a class of disks trims each year": {change: trimmed(8760*time.Hour, from(v1alpha1.ProvisionerDevice, func(s *v1alpha1.PoolClassSpec) {
+	"a class of disks trims each year": {change: trimmed(8760*time.Hour, over(v1alpha1.ProvisionerDevice, func(s *v1alpha1.PoolClassSpec) {
 		s.Devices = &v1alpha1.DevicePools{Paths: []string{"/dev/sd*"}}
 	}))},
 	"a class trims more often than each hour":       {change: trimmed(time.Hour - time.Second), refusal: trimBounds},
 	"a class trims at once":                         {change: trimmed(0), refusal: trimBounds},
 	"a class trims more rarely than once in a year": {change: trimmed(8760*time.Hour + time.Second), refusal: trimBounds},
 	"a class trims before":                          {change: trimmed(-time.Hour), refusal: "spec.trimInterval"},
-	"a class of zpools trims": {change: trimmed(time.Hour, from(v1alpha1.ProvisionerZFS, func(s *v1alpha1.PoolClassSpec) {
+	"a class of zpools trims": {change: trimmed(time.Hour, over(v1alpha1.ProvisionerZFS, func(s *v1alpha1.PoolClassSpec) {
 		s.ZFS = &v1alpha1.ZFSPools{Pools: []string{"tank"}}
 	})), refusal: trimGains},
-	"a class of btrfs trims": {change: trimmed(time.Hour, from(v1alpha1.ProvisionerBtrfs, func(s *v1alpha1.PoolClassSpec) {
+	"a class of btrfs trims": {change: trimmed(time.Hour, over(v1alpha1.ProvisionerBtrfs, func(s *v1alpha1.PoolClassSpec) {
 		s.Btrfs = &v1alpha1.BtrfsPools{Filesystems: []string{"data"}}
 	})), refusal: trimGains},
 }

@@ -76,7 +76,7 @@ func (s source) root(target string) (*os.File, error) {
 	if entry == nil || !s.holds(entry) {
 		return nil, fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, s.content.Source, target)
 	}
-	if readOnly(entry) { // the kernel makes it so after an error, too: then nobody knows which blocks are free
+	if readOnly(entry) { // the kernel makes it so after an error, too: its map of free blocks is in doubt then
 		return nil, fmt.Errorf("%w: the filesystem at %s is read-only, and is not trimmed", provision.ErrUnsupported, target)
 	}
 	f, err := os.OpenFile(target, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
