@@ -13,7 +13,7 @@ import (
 
 const (
 	trimBounds = "trimInterval must be between 1h and 8760h"
-	trimGains  = "trimInterval is for pools that gain by a trim"
+	trimGains  = "trimInterval is for pools that gain by a trim: zpools and filesystems of btrfs do not"
 )
 
 func trimmed(every time.Duration, also ...func(*v1alpha1.PoolClass)) func(*v1alpha1.PoolClass) {
