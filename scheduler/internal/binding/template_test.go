@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	fwk "k8s.io/kube-scheduler/framework"
+	backendcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultbinder"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
@@ -59,8 +60,9 @@ func agentCapacity(node string, room resource.Quantity) *storagev1.CSIStorageCap
 	}
 }
 
-// stock is a profile with VolumeBinding alone, as cluster-autoscaler asks it, in a cluster with a full node "full".
-func stock(t *testing.T, claim *corev1.PersistentVolumeClaim) framework.Framework {
+// stock is a profile with VolumeBinding alone, as cluster-autoscaler asks it about a node that it imagines. The
+// cluster has a full node "full".
+func stock(t *testing.T, claim *corev1.PersistentVolumeClaim, imagined *corev1.Node) framework.Framework {
 	t.Helper()
 	client := fake.NewClientset(claim, waiting("fast", v1alpha1.LocalDriverName), chartCapacity(t), agentCapacity("full", resource.MustParse("1Gi")),
 		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.LocalDriverName}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true)}})
@@ -76,7 +78,8 @@ func stock(t *testing.T, claim *corev1.PersistentVolumeClaim) framework.Framewor
 			}
 			return volumebinding.New(ctx, args, handle, feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
 		}, "PreFilter", "Filter"),
-	}, "default-scheduler", frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory))
+	}, "default-scheduler", frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory),
+		frameworkruntime.WithSnapshotSharedLister(backendcache.NewSnapshot(nil, []*corev1.Node{imagined})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +107,8 @@ func TestAClusterAutoscalerSeesWhatANewNodeOfAGroupWouldHave(t *testing.T) {
 			claim := claimOf("data", "fast", func(c *corev1.PersistentVolumeClaim) {
 				c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(tc.asks)}
 			})
-			f := stock(t, claim)
+			imagined := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "imagined", Labels: tc.labels}}
+			f := stock(t, claim, imagined)
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", UID: "p"}}
 			pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}}}
 			state := framework.NewCycleState()
@@ -112,7 +116,7 @@ func TestAClusterAutoscalerSeesWhatANewNodeOfAGroupWouldHave(t *testing.T) {
 				t.Fatal(status)
 			}
 			info := framework.NewNodeInfo()
-			info.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "imagined", Labels: tc.labels}})
+			info.SetNode(imagined)
 			if status := f.RunFilterPlugins(t.Context(), state, pod, info); status.IsSuccess() != tc.fits {
 				t.Errorf("it fits: %v (%v)", status.IsSuccess(), status)
 			}
