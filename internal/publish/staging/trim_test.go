@@ -52,7 +52,7 @@ func TestOnlyAStagedFilesystemOfTheVolumeIsTrimmed(t *testing.T) {
 			n.stage(t, id)
 			n.publish(t, id, "plugins/kubernetes.io/csi/volumeDevices/publish/pvc-1/pod-1")
 		}, provision.ErrUnsupported},
-		"there is no such volume":          {func(*testing.T, *node) {}, provision.ErrNotFound},
+		"there is no such volume": {func(*testing.T, *node) {}, provision.ErrNotFound},
 		"the volume has a problem": {func(t *testing.T, n *node) {
 			n.volume(t, id, "ext4")
 			n.stageAt(t, staged)
