@@ -56,6 +56,8 @@ type PoolClass struct {
 // +kubebuilder:validation:XValidation:rule="has(self.btrfs) == (self.provisioner == 'Btrfs')",message="btrfs must be set exactly when provisioner is Btrfs"
 // +kubebuilder:validation:XValidation:rule="has(self.devices) == (self.provisioner == 'Device')",message="devices must be set exactly when provisioner is Device"
 // +kubebuilder:validation:XValidation:rule="self.provisioner != 'Device' || !has(self.spare) && !has(self.sparePercent)",message="a disk is handed out whole: it has no spare"
+// +kubebuilder:validation:XValidation:rule="!has(self.trimInterval) || duration(self.trimInterval) >= duration('1h') && duration(self.trimInterval) <= duration('8760h')",message="trimInterval must be between 1h and 8760h"
+// +kubebuilder:validation:XValidation:rule="!has(self.trimInterval) || !(self.provisioner in ['ZFS', 'Btrfs'])",message="trimInterval is for pools that gain by a trim: zpools and filesystems of btrfs do not"
 type PoolClassSpec struct {
 	// provisioner carves the volumes. Immutable.
 	// +required
@@ -109,6 +111,15 @@ type PoolClassSpec struct {
 	// object was deleted. Without it Berth keeps them.
 	// +optional
 	OnNodeGone *OnNodeGone `json:"onNodeGone,omitempty"`
+
+	// trimInterval is how often the node has each mounted filesystem of the class's volumes
+	// discard its free blocks, as fstrim does. It applies to existing volumes, too. Without it
+	// Berth trims none.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+[hms])+$`
+	TrimInterval *metav1.Duration `json:"trimInterval,omitempty"`
 }
 
 // LVMPools names the volume groups of a class.

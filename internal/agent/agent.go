@@ -76,6 +76,7 @@ type Agent struct {
 	copies *copies
 
 	orphanSnapshots *orphans.Set
+	trims           *metrics.Trims
 }
 
 // New puts the parts together.
@@ -84,6 +85,7 @@ func New(o Options) *Agent {
 	a := &Agent{
 		front: newFront(o), disks: disks,
 		orphans: &orphans.Set{Now: o.Clock.Now}, orphanSnapshots: &orphans.Set{Now: o.Clock.Now},
+		trims:    metrics.NewTrims(o.Registry),
 		observer: pools.NewObserver(disks, o.Clock, o.Log.WithName("pools")),
 	}
 	a.offers = &offers{node: o.Node, observer: a.observer}

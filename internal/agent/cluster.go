@@ -64,6 +64,9 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	if err := a.addSnapshots(ctx, m, publisher.Poke); err != nil {
 		return fmt.Errorf("setting up the snapshot worker: %w", err)
 	}
+	if err := a.addTrimmer(m); err != nil {
+		return fmt.Errorf("setting up the trimmer: %w", err)
+	}
 	pools, err := a.addManager(ctx, m, publisher.Poke)
 	if err != nil {
 		return fmt.Errorf("setting up the manager of pools: %w", err)

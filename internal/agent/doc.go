@@ -20,6 +20,7 @@
 //	         worker   - carries out the decisions about replicas and snapshots
 //	         inline   - removes the volumes of pods that are gone
 //	         manage   - lets the pool daemon make and extend pools for PoolClasses
+//	         trim     - has mounted filesystems discard their free blocks as PoolClasses ask
 //	         report   - publishes StorageNode, capacity and heartbeat
 //
 // Both halves work on one poold.Node and share one lock per volume.

@@ -115,6 +115,7 @@ func TestAClaimOfSharedDisksGetsTheLabelThatMoves(t *testing.T) {
 		says       string
 	}{
 		"a malformed number":            {map[string]string{"poolClass": "san", "maxShares": "many"}, "maxShares"},
+		"a failover that is neither":    {map[string]string{"poolClass": "san", "automaticFailover": "manual"}, "automaticFailover"},
 		"a check that nothing makes":    {map[string]string{"poolClass": "san", "enableFileSystemConsistencyCheck": "true"}, "not supported yet"},
 		"a parameter that there is not": {map[string]string{"poolClass": "san", "skuName": "Premium"}, "skuName"},
 	} {
@@ -127,10 +128,10 @@ func TestAClaimOfSharedDisksGetsTheLabelThatMoves(t *testing.T) {
 
 func TestTheParametersOfSharedDisksReachTheRequest(t *testing.T) {
 	asked := create(func(r *csi.CreateVolumeRequest) {
-		r.Parameters = map[string]string{"poolClass": "san", "maxShares": "3", "maxMountReplicaCount": "1", "enableMountReplicaReductionOnDiskPressure": "true"}
+		r.Parameters = map[string]string{"poolClass": "san", "maxShares": "3", "maxMountReplicaCount": "1", "enableMountReplicaReductionOnDiskPressure": "true", "automaticFailover": "false"}
 	})
 	got, err := parseCreate(driver.Disk(), asked)
-	if want := (&volumes.Attachments{MaxShares: 3, Factor: 2, Yields: true}); err != nil || got.PoolClass != "san" || !reflect.DeepEqual(got.Attachments, want) {
+	if want := (&volumes.Attachments{MaxShares: 3, Factor: 2, Yields: true, OnDemand: true}); err != nil || got.PoolClass != "san" || !reflect.DeepEqual(got.Attachments, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err := parseCreate(driver.Local(), create()); err != nil || got.Attachments != nil {

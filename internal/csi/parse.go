@@ -54,7 +54,7 @@ func parseParameters(d driver.Driver, given map[string]string, block bool) (of s
 	if err == nil && p.Check {
 		err = storageclass.Invalid("parameter %q: true is not supported yet: after an unclean end the journal is replayed, and nothing more is checked", storageclass.CheckKey)
 	}
-	return p.Parameters, &volumes.Attachments{MaxShares: p.MaxShares, Factor: p.Factor, Yields: p.Yields}, err
+	return p.Parameters, &volumes.Attachments{MaxShares: p.MaxShares, Factor: p.Factor, Yields: p.Yields, OnDemand: p.OnDemand}, err
 }
 
 func checkCreate(r *csi.CreateVolumeRequest) error {

@@ -86,6 +86,11 @@ type Mounter interface {
 	// returns at once if it is as large already.
 	Grow(ctx context.Context, r GrowRequest) error
 
+	// Trim discards the free blocks in a part of a filesystem that is mounted at the target. The
+	// mount is busy meanwhile, so the caller asks for parts that take no more than moments. A
+	// filesystem that can discard nothing, or is read-only, is ErrUnsupported.
+	Trim(ctx context.Context, r TrimRequest) (Trimmed, error)
+
 	// Stats returns the figures of the filesystem mounted at a path, or
 	// ErrUnavailable if its device does not answer.
 	Stats(ctx context.Context, path string) (Stats, error)

@@ -61,6 +61,9 @@ type Traits struct {
 	// Copies is the feature of agents that take snapshots in its pools, and make volumes as
 	// copies; empty if there are no snapshots.
 	Copies string
+	// Trims says that a filesystem which discards its free blocks gives something back: room of the
+	// pool, or the knowledge of the disks below which blocks they need not keep.
+	Trims bool
 	// Devices says that its volumes can be block devices.
 	Devices bool
 	// Tree is the filesystem that its volumes can be by themselves, by the kernel's name;
@@ -86,7 +89,7 @@ type Traits struct {
 // table has one row for each type. The first row whose form a pool's name has is its type's.
 var table = []Traits{
 	{
-		Type: Device, Prefix: DiskPrefix, Kind: ledger.Device, Devices: true,
+		Type: Device, Prefix: DiskPrefix, Kind: ledger.Device, Trims: true, Devices: true,
 	},
 	{
 		Type: ZFS, Prefix: ZFSPrefix, Kind: ledger.Thick, Copies: v1alpha1.FeatureCopies, Devices: true,
@@ -110,10 +113,10 @@ var table = []Traits{
 		Tree: Subvolume, OfDisks: "filesystem", Brought: true, ByName: true,
 	},
 	{
-		Type: LVMThin, Slash: true, Kind: ledger.Thin, Copies: v1alpha1.FeatureCopies, Devices: true,
+		Type: LVMThin, Slash: true, Kind: ledger.Thin, Copies: v1alpha1.FeatureCopies, Trims: true, Devices: true,
 	},
 	{
-		Type: LVM, Kind: ledger.Thick, Copies: v1alpha1.FeatureCopiesThick, Devices: true, OfDisks: "volume group",
+		Type: LVM, Kind: ledger.Thick, Copies: v1alpha1.FeatureCopiesThick, Trims: true, Devices: true, OfDisks: "volume group",
 	},
 }
 

@@ -10,19 +10,21 @@ import (
 )
 
 // The parameters of classes of shared disks, beside poolClass, the filesystem and the options of mkfs.
-// They have the names, the defaults and the meaning of Azure Disk CSI Driver V2.
+// All but FailoverKey have the names, the defaults and the meaning of Azure Disk CSI Driver V2, in which each
+// volume fails over by itself. FailoverKey is called as the field of the Volume that it sets.
 const (
 	MaxSharesKey   = "maxShares"
 	MaxReplicasKey = "maxMountReplicaCount"
 	CheckKey       = "enableFileSystemConsistencyCheck"
 	YieldKey       = "enableMountReplicaReductionOnDiskPressure"
+	FailoverKey    = "automaticFailover"
 )
 
 // mostShares is how many nodes a Volume can name.
 const mostShares = 8
 
 // diskSettable are the parameters that people may set in a class of shared disks.
-var diskSettable = append(slices.Clone(settable), MaxSharesKey, MaxReplicasKey, CheckKey, YieldKey)
+var diskSettable = append(slices.Clone(settable), MaxSharesKey, MaxReplicasKey, CheckKey, YieldKey, FailoverKey)
 
 // DiskParameters are the parameters of a StorageClass of shared disks.
 type DiskParameters struct {
@@ -35,6 +37,8 @@ type DiskParameters struct {
 	Check bool
 	// Yields has standbys make way for primaries of other volumes that find no slot.
 	Yields bool
+	// OnDemand has an administrator decide about each failover.
+	OnDemand bool
 }
 
 // ParseDisk reads the parameters of a class of shared disks, as Parse does those of local volumes. block says
@@ -45,6 +49,7 @@ type DiskParameters struct {
 //	maxMountReplicaCount                        0 to maxShares-1   maxShares-1
 //	enableFileSystemConsistencyCheck            true, false        false; not for block devices; CreateVolume refuses true
 //	enableMountReplicaReductionOnDiskPressure   true, false        false
+//	automaticFailover                           true, false        true
 func ParseDisk(parameters map[string]string, block bool) (DiskParameters, error) {
 	own, others := map[string]string{}, map[string]string{}
 	for key, value := range parameters {
@@ -67,12 +72,17 @@ func ParseDisk(parameters map[string]string, block bool) (DiskParameters, error)
 		return DiskParameters{}, err
 	}
 	p.Factor = 1 + replicas
-	if p.Check, err = flag(own, CheckKey); err != nil {
+	if p.Check, err = flag(own, CheckKey, false); err != nil {
 		return DiskParameters{}, err
 	}
-	if p.Yields, err = flag(own, YieldKey); err != nil {
+	if p.Yields, err = flag(own, YieldKey, false); err != nil {
 		return DiskParameters{}, err
 	}
+	automatic, err := flag(own, FailoverKey, true)
+	if err != nil {
+		return DiskParameters{}, err
+	}
+	p.OnDemand = !automatic
 	return p, p.fits(block)
 }
 
@@ -108,15 +118,18 @@ func within(of map[string]string, key string, low, high, otherwise int32) (int32
 }
 
 // flag reads true or false, in any case, as the parents do.
-func flag(of map[string]string, key string) (bool, error) {
-	switch text := of[key]; strings.ToLower(text) {
+func flag(of map[string]string, key string, otherwise bool) (bool, error) {
+	text, given := of[key]
+	if !given {
+		return otherwise, nil
+	}
+	switch strings.ToLower(text) {
 	case "true":
 		return true, nil
-	case "false", "":
-		if _, given := of[key]; given && text == "" {
-			return false, Invalid("parameter %q is empty: use true or false", key)
-		}
+	case "false":
 		return false, nil
+	case "":
+		return false, Invalid("parameter %q is empty: use true or false", key)
 	default:
 		return false, Invalid("parameter %q: %q is neither true nor false", key, text)
 	}

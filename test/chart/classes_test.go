@@ -33,7 +33,7 @@ func TestClassesHaveOnlyFieldsThatTheirKindsKnow(t *testing.T) {
 		}
 		decoded++
 	}
-	if decoded != 3 {
-		t.Errorf("there are %d classes, want 3", decoded)
+	if decoded != 4 {
+		t.Errorf("there are %d classes and capacities, want 4", decoded)
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/utils/clock"
 
+	"berth.dev/berth/internal/mount"
 	mountmemory "berth.dev/berth/internal/mount/memory"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
@@ -89,6 +91,31 @@ berth_thin_pool_filled_ratio{of="data",pool="vg0/thin"} 0.25
 berth_thin_pool_filled_ratio{of="metadata",pool="vg0/thin"} 0.03
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "berth_thin_pool_filled_ratio"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTrimsAreCountedByOutcomeAndTheLastOneIsShown(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	trims := NewTrims(registry)
+	trims.Trimmed("vg0/thin", 3<<20, nil)
+	trims.Trimmed("vg0/thin", 1<<20, fmt.Errorf("%w: it was unstaged", mount.ErrNotMounted))
+	trims.Last("pvc-1", "vg0/thin", time.Unix(1000, 0))
+	trims.Last("pvc-2", "vg0/thin", time.Unix(1000, 0))
+	trims.Last("pvc-1", "vg0/thin", time.Unix(2000, 0))
+	trims.Gone("pvc-2")
+	want := `# HELP berth_agent_trimmed_bytes_total Bytes that filesystems have discarded in trims.
+# TYPE berth_agent_trimmed_bytes_total counter
+berth_agent_trimmed_bytes_total{pool="vg0/thin"} 4.194304e+06
+# HELP berth_agent_trims_total Trims of filesystems that came to their end or were given up, by outcome.
+# TYPE berth_agent_trims_total counter
+berth_agent_trims_total{outcome="not_mounted",pool="vg0/thin"} 1
+berth_agent_trims_total{outcome="ok",pool="vg0/thin"} 1
+# HELP berth_volume_trimmed_timestamp_seconds When the filesystem of a volume was last trimmed to its end, in seconds since 1970.
+# TYPE berth_volume_trimmed_timestamp_seconds gauge
+berth_volume_trimmed_timestamp_seconds{pool="vg0/thin",volume="pvc-1"} 2000
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
 }

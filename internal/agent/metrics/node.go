@@ -79,6 +79,11 @@ func (n *node) Grow(ctx context.Context, r mount.GrowRequest) (err error) {
 	return n.Node.Grow(ctx, r)
 }
 
+func (n *node) Trim(ctx context.Context, r mount.TrimRequest) (t mount.Trimmed, err error) {
+	defer n.operations.time("Trim")(&err)
+	return n.Node.Trim(ctx, r)
+}
+
 func (n *node) Stats(ctx context.Context, path string) (s mount.Stats, err error) {
 	defer n.operations.time("Stats")(&err)
 	return n.Node.Stats(ctx, path)

@@ -79,7 +79,7 @@ func TestTheAPIServerTakesTheExamplesOfTheDocuments(t *testing.T) {
 	for _, document := range documents {
 		for _, o := range objects(t, document) {
 			tried++
-			if gvk := o.GroupVersionKind(); slices.Contains([]string{"Pod", "PersistentVolumeClaim", "StatefulSet", "VolumeSnapshot"}, gvk.Kind) {
+			if gvk := o.GroupVersionKind(); slices.Contains([]string{"Pod", "PersistentVolumeClaim", "StatefulSet", "VolumeSnapshot", "CSIStorageCapacity"}, gvk.Kind) {
 				o.SetNamespace("default")
 			}
 			strict := &client.CreateOptions{FieldValidation: "Strict", DryRun: []string{"All"}}

@@ -115,6 +115,9 @@ func refusedClasses() map[string]bool {
 	for _, tc := range nodeGoneCases {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range trimCases {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range zpoolCases {
 		seen[tc.refusal] = true
 	}

@@ -55,6 +55,8 @@ func Run(t *testing.T, start func(*testing.T) Harness) {
 		"a busy mount is in use":                               busy,
 		"a filesystem grows with its device while mounted":     grows,
 		"growing an unmounted volume is refused":               growsNothing,
+		"a trim goes to the end of the filesystem by parts":    trims,
+		"a trim of what cannot be trimmed is refused":          trimsNothing,
 		"the figures describe the filesystem":                  stats,
 		"figures of an unmounted volume are refused":           statsNothing,
 		"a call of a caller that gave up changes nothing":      gone,

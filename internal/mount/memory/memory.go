@@ -137,6 +137,26 @@ func (m *Mounter) Grow(ctx context.Context, r mount.GrowRequest) error {
 	return nil
 }
 
+// Trim implements mount.Mounter. A filesystem of a node that is simulated has nothing to discard.
+func (m *Mounter) Trim(ctx context.Context, r mount.TrimRequest) (mount.Trimmed, error) {
+	if err := cmp.Or(r.Check(), context.Cause(ctx)); err != nil {
+		return mount.Trimmed{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, err := m.volume(r.Content)
+	if err != nil {
+		return mount.Trimmed{}, err
+	}
+	switch e, ok := m.mounts[r.Target]; {
+	case !ok || e.content != r.Content || e.block:
+		return mount.Trimmed{}, fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Content.Source, r.Target)
+	case e.readOnly:
+		return mount.Trimmed{}, fmt.Errorf("%w: the filesystem at %s is read-only, and is not trimmed", provision.ErrUnsupported, r.Target)
+	}
+	return mount.Trimmed{End: r.Length >= v.Size-r.Start}, nil
+}
+
 // Stats implements mount.Mounter.
 func (m *Mounter) Stats(ctx context.Context, path string) (mount.Stats, error) {
 	if err := cmp.Or(mount.CheckPath(path), context.Cause(ctx)); err != nil {

@@ -1944,6 +1944,142 @@ func (*GrowResponse) Descriptor() ([]byte, []int) {
 	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{29}
 }
 
+type TrimRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
+	Target        string                 `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	Identity      string                 `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
+	Tree          string                 `protobuf:"bytes,4,opt,name=tree,proto3" json:"tree,omitempty"`
+	Start         int64                  `protobuf:"varint,5,opt,name=start,proto3" json:"start,omitempty"`
+	Length        int64                  `protobuf:"varint,6,opt,name=length,proto3" json:"length,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrimRequest) Reset() {
+	*x = TrimRequest{}
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrimRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrimRequest) ProtoMessage() {}
+
+func (x *TrimRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrimRequest.ProtoReflect.Descriptor instead.
+func (*TrimRequest) Descriptor() ([]byte, []int) {
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *TrimRequest) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *TrimRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *TrimRequest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *TrimRequest) GetTree() string {
+	if x != nil {
+		return x.Tree
+	}
+	return ""
+}
+
+func (x *TrimRequest) GetStart() int64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *TrimRequest) GetLength() int64 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+type TrimResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	End           bool                   `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrimResponse) Reset() {
+	*x = TrimResponse{}
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrimResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrimResponse) ProtoMessage() {}
+
+func (x *TrimResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrimResponse.ProtoReflect.Descriptor instead.
+func (*TrimResponse) Descriptor() ([]byte, []int) {
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *TrimResponse) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *TrimResponse) GetEnd() bool {
+	if x != nil {
+		return x.End
+	}
+	return false
+}
+
 type StatsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -1953,7 +2089,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1965,7 +2101,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1978,7 +2114,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{30}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StatsRequest) GetPath() string {
@@ -2002,7 +2138,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[31]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2014,7 +2150,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[31]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2027,7 +2163,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{31}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StatsResponse) GetTotal() int64 {
@@ -2233,7 +2369,17 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"filesystem\x12\x1a\n" +
 	"\bidentity\x18\x04 \x01(\tR\bidentity\x12\x12\n" +
 	"\x04tree\x18\x05 \x01(\tR\x04tree\"\x0e\n" +
-	"\fGrowResponse\"\"\n" +
+	"\fGrowResponse\"\x9b\x01\n" +
+	"\vTrimRequest\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
+	"\x06target\x18\x02 \x01(\tR\x06target\x12\x1a\n" +
+	"\bidentity\x18\x03 \x01(\tR\bidentity\x12\x12\n" +
+	"\x04tree\x18\x04 \x01(\tR\x04tree\x12\x14\n" +
+	"\x05start\x18\x05 \x01(\x03R\x05start\x12\x16\n" +
+	"\x06length\x18\x06 \x01(\x03R\x06length\"6\n" +
+	"\fTrimResponse\x12\x14\n" +
+	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x10\n" +
+	"\x03end\x18\x02 \x01(\bR\x03end\"\"\n" +
 	"\fStatsRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\"\xbb\x01\n" +
 	"\rStatsResponse\x12\x14\n" +
@@ -2243,7 +2389,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x06inodes\x18\x04 \x01(\x03R\x06inodes\x12)\n" +
 	"\x10inodes_available\x18\x05 \x01(\x03R\x0finodesAvailable\x12\x1f\n" +
 	"\vinodes_used\x18\x06 \x01(\x03R\n" +
-	"inodesUsed2\xdb\b\n" +
+	"inodesUsed2\x9e\t\n" +
 	"\x05Poold\x12G\n" +
 	"\x06Report\x12\x1d.berth.poold.v1.ReportRequest\x1a\x1e.berth.poold.v1.ReportResponse\x12F\n" +
 	"\x05Watch\x12\x1c.berth.poold.v1.WatchRequest\x1a\x1d.berth.poold.v1.WatchResponse0\x01\x12?\n" +
@@ -2259,7 +2405,8 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x05Mount\x12\x1c.berth.poold.v1.MountRequest\x1a\x1d.berth.poold.v1.MountResponse\x12A\n" +
 	"\x04Bind\x12\x1b.berth.poold.v1.BindRequest\x1a\x1c.berth.poold.v1.BindResponse\x12J\n" +
 	"\aUnmount\x12\x1e.berth.poold.v1.UnmountRequest\x1a\x1f.berth.poold.v1.UnmountResponse\x12A\n" +
-	"\x04Grow\x12\x1b.berth.poold.v1.GrowRequest\x1a\x1c.berth.poold.v1.GrowResponse\x12D\n" +
+	"\x04Grow\x12\x1b.berth.poold.v1.GrowRequest\x1a\x1c.berth.poold.v1.GrowResponse\x12A\n" +
+	"\x04Trim\x12\x1b.berth.poold.v1.TrimRequest\x1a\x1c.berth.poold.v1.TrimResponse\x12D\n" +
 	"\x05Stats\x12\x1c.berth.poold.v1.StatsRequest\x1a\x1d.berth.poold.v1.StatsResponseB#Z!berth.dev/berth/internal/poold/pbb\x06proto3"
 
 var (
@@ -2274,7 +2421,7 @@ func file_internal_poold_pb_poold_proto_rawDescGZIP() []byte {
 	return file_internal_poold_pb_poold_proto_rawDescData
 }
 
-var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*PoolRef)(nil),         // 0: berth.poold.v1.PoolRef
 	(*Volume)(nil),          // 1: berth.poold.v1.Volume
@@ -2306,9 +2453,11 @@ var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*UnmountResponse)(nil), // 27: berth.poold.v1.UnmountResponse
 	(*GrowRequest)(nil),     // 28: berth.poold.v1.GrowRequest
 	(*GrowResponse)(nil),    // 29: berth.poold.v1.GrowResponse
-	(*StatsRequest)(nil),    // 30: berth.poold.v1.StatsRequest
-	(*StatsResponse)(nil),   // 31: berth.poold.v1.StatsResponse
-	nil,                     // 32: berth.poold.v1.CreateRequest.LabelsEntry
+	(*TrimRequest)(nil),     // 30: berth.poold.v1.TrimRequest
+	(*TrimResponse)(nil),    // 31: berth.poold.v1.TrimResponse
+	(*StatsRequest)(nil),    // 32: berth.poold.v1.StatsRequest
+	(*StatsResponse)(nil),   // 33: berth.poold.v1.StatsResponse
+	nil,                     // 34: berth.poold.v1.CreateRequest.LabelsEntry
 }
 var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	0,  // 0: berth.poold.v1.Volume.pool:type_name -> berth.poold.v1.PoolRef
@@ -2323,7 +2472,7 @@ var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	9,  // 9: berth.poold.v1.ReportResponse.warnings:type_name -> berth.poold.v1.Warning
 	0,  // 10: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
 	5,  // 11: berth.poold.v1.CreateRequest.limits:type_name -> berth.poold.v1.Limits
-	32, // 12: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
+	34, // 12: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
 	4,  // 13: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
 	2,  // 14: berth.poold.v1.CreateRequest.source:type_name -> berth.poold.v1.Source
 	13, // 15: berth.poold.v1.CreateRequest.tuning:type_name -> berth.poold.v1.Tuning
@@ -2345,25 +2494,27 @@ var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	24, // 31: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
 	26, // 32: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
 	28, // 33: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
-	30, // 34: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
-	8,  // 35: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
-	11, // 36: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
-	1,  // 37: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
-	1,  // 38: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
-	1,  // 39: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
-	1,  // 40: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
-	21, // 41: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
-	3,  // 42: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
-	3,  // 43: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
-	21, // 44: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
-	16, // 45: berth.poold.v1.Poold.Ensure:output_type -> berth.poold.v1.Outcome
-	23, // 46: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
-	25, // 47: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
-	27, // 48: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
-	29, // 49: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
-	31, // 50: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
-	35, // [35:51] is the sub-list for method output_type
-	19, // [19:35] is the sub-list for method input_type
+	30, // 34: berth.poold.v1.Poold.Trim:input_type -> berth.poold.v1.TrimRequest
+	32, // 35: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
+	8,  // 36: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
+	11, // 37: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
+	1,  // 38: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
+	1,  // 39: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
+	1,  // 40: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
+	1,  // 41: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
+	21, // 42: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
+	3,  // 43: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
+	3,  // 44: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
+	21, // 45: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
+	16, // 46: berth.poold.v1.Poold.Ensure:output_type -> berth.poold.v1.Outcome
+	23, // 47: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
+	25, // 48: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
+	27, // 49: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
+	29, // 50: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
+	31, // 51: berth.poold.v1.Poold.Trim:output_type -> berth.poold.v1.TrimResponse
+	33, // 52: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
+	36, // [36:53] is the sub-list for method output_type
+	19, // [19:36] is the sub-list for method input_type
 	19, // [19:19] is the sub-list for extension type_name
 	19, // [19:19] is the sub-list for extension extendee
 	0,  // [0:19] is the sub-list for field type_name
@@ -2380,7 +2531,7 @@ func file_internal_poold_pb_poold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_poold_pb_poold_proto_rawDesc), len(file_internal_poold_pb_poold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -40,6 +40,7 @@ const (
 	Poold_Bind_FullMethodName           = "/berth.poold.v1.Poold/Bind"
 	Poold_Unmount_FullMethodName        = "/berth.poold.v1.Poold/Unmount"
 	Poold_Grow_FullMethodName           = "/berth.poold.v1.Poold/Grow"
+	Poold_Trim_FullMethodName           = "/berth.poold.v1.Poold/Trim"
 	Poold_Stats_FullMethodName          = "/berth.poold.v1.Poold/Stats"
 )
 
@@ -64,6 +65,7 @@ type PooldClient interface {
 	Bind(ctx context.Context, in *BindRequest, opts ...grpc.CallOption) (*BindResponse, error)
 	Unmount(ctx context.Context, in *UnmountRequest, opts ...grpc.CallOption) (*UnmountResponse, error)
 	Grow(ctx context.Context, in *GrowRequest, opts ...grpc.CallOption) (*GrowResponse, error)
+	Trim(ctx context.Context, in *TrimRequest, opts ...grpc.CallOption) (*TrimResponse, error)
 	Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error)
 }
 
@@ -234,6 +236,16 @@ func (c *pooldClient) Grow(ctx context.Context, in *GrowRequest, opts ...grpc.Ca
 	return out, nil
 }
 
+func (c *pooldClient) Trim(ctx context.Context, in *TrimRequest, opts ...grpc.CallOption) (*TrimResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TrimResponse)
+	err := c.cc.Invoke(ctx, Poold_Trim_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *pooldClient) Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(StatsResponse)
@@ -265,6 +277,7 @@ type PooldServer interface {
 	Bind(context.Context, *BindRequest) (*BindResponse, error)
 	Unmount(context.Context, *UnmountRequest) (*UnmountResponse, error)
 	Grow(context.Context, *GrowRequest) (*GrowResponse, error)
+	Trim(context.Context, *TrimRequest) (*TrimResponse, error)
 	Stats(context.Context, *StatsRequest) (*StatsResponse, error)
 	mustEmbedUnimplementedPooldServer()
 }
@@ -320,6 +333,9 @@ func (UnimplementedPooldServer) Unmount(context.Context, *UnmountRequest) (*Unmo
 }
 func (UnimplementedPooldServer) Grow(context.Context, *GrowRequest) (*GrowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Grow not implemented")
+}
+func (UnimplementedPooldServer) Trim(context.Context, *TrimRequest) (*TrimResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Trim not implemented")
 }
 func (UnimplementedPooldServer) Stats(context.Context, *StatsRequest) (*StatsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stats not implemented")
@@ -608,6 +624,24 @@ func _Poold_Grow_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Poold_Trim_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TrimRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PooldServer).Trim(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Poold_Trim_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PooldServer).Trim(ctx, req.(*TrimRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Poold_Stats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(StatsRequest)
 	if err := dec(in); err != nil {
@@ -688,6 +722,10 @@ var Poold_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Grow",
 			Handler:    _Poold_Grow_Handler,
+		},
+		{
+			MethodName: "Trim",
+			Handler:    _Poold_Trim_Handler,
 		},
 		{
 			MethodName: "Stats",

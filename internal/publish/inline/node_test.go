@@ -231,6 +231,10 @@ func (d disturbed) Get(ctx context.Context, id string) (provision.Volume, error)
 	return v, err
 }
 
+func (d disturbed) Trim(ctx context.Context, r mount.TrimRequest) (mount.Trimmed, error) {
+	return d.mounts.Trim(ctx, r)
+}
+
 func (d disturbed) Mount(ctx context.Context, r mount.Request) error {
 	return d.faults.Around("Mount", func() error { return d.mounts.Mount(ctx, r) })
 }

@@ -51,6 +51,18 @@ func (d Dir) Resolve(path string) string {
 	return path
 }
 
+// Staged returns the path, as the kubelet names it, at which a volume is staged; empty if it is not. The given
+// paths are those at which the volume is mounted, as the mount table names them. The kubelet stages volumes in
+// its directory of plugins; the mounts of pods are elsewhere.
+func (d Dir) Staged(mounted []string) string {
+	for _, path := range mounted {
+		if rest, ok := strings.CutPrefix(path, d.real+"/"); ok && strings.HasPrefix(rest, "plugins/") {
+			return filepath.Join(d.dir, rest)
+		}
+	}
+	return ""
+}
+
 func below(dir, path string) bool { return strings.HasPrefix(path, dir+"/") }
 
 // existing is the deepest directory of a path, down from top, that is there.

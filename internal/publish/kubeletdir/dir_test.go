@@ -9,6 +9,34 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
+func TestAVolumeIsStagedInTheDirectoryOfPlugins(t *testing.T) {
+	base := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(base, "real"), 0o755), os.Symlink(filepath.Join(base, "real"), filepath.Join(base, "kubelet"))); err != nil {
+		t.Fatal(err)
+	}
+	const staged, pod = "/plugins/kubernetes.io/csi/local.berth.dev/0a/globalmount", "/pods/a/volumes/kubernetes.io~csi/pvc-1/mount"
+	d, in := New(base+"/kubelet"), func(paths ...string) (at []string) {
+		for _, p := range paths {
+			at = append(at, base+"/real"+p)
+		}
+		return at
+	}
+	for name, tc := range map[string]struct {
+		mounted []string
+		want    string
+	}{
+		"a staged volume that a pod has":       {in(pod, staged), base + "/kubelet" + staged},
+		"a volume that only a pod has":         {in(pod), ""},
+		"a volume that is mounted nowhere":     {nil, ""},
+		"a volume that is mounted elsewhere":   {[]string{"/mnt" + staged, base + "/real-2" + staged}, ""},
+		"the kubelet's directory of plugins-2": {in("/plugins-2/a"), ""},
+	} {
+		if got := d.Staged(tc.mounted); got != tc.want {
+			t.Errorf("%s: %q; want %q", name, got, tc.want)
+		}
+	}
+}
+
 func TestPathsMustLieBelowTheKubeletsDirectory(t *testing.T) {
 	base := t.TempDir()
 	dir := filepath.Join(base, "kubelet")

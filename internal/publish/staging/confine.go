@@ -40,6 +40,13 @@ func (c confined) Unmount(ctx context.Context, target string) error {
 	return c.Mounter.Unmount(ctx, target)
 }
 
+func (c confined) Trim(ctx context.Context, r mount.TrimRequest) (mount.Trimmed, error) {
+	if err := c.dir.Check(r.Target); err != nil {
+		return mount.Trimmed{}, err
+	}
+	return c.Mounter.Trim(ctx, r)
+}
+
 func (c confined) Grow(ctx context.Context, r mount.GrowRequest) error {
 	if err := c.dir.Check(r.Target); err != nil {
 		return err

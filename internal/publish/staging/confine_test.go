@@ -35,6 +35,10 @@ func TestAConfinedMounterTouchesNothingOutside(t *testing.T) {
 			clear(n.grown)
 			return m.Grow(ctx, mount.GrowRequest{Content: v.Content, Target: target, Filesystem: "ext4"})
 		}, staged, []string{n.path("pod1"), staged}},
+		{"trim", func(ctx context.Context, target string) error {
+			_, err := m.Trim(ctx, mount.TrimRequest{Content: v.Content, Target: target, Length: mib})
+			return err
+		}, staged, []string{n.path("pod1"), staged}},
 		{"unmount", m.Unmount, staged, []string{n.path("pod1")}},
 	} {
 		if err := call.at(t.Context(), "/srv/data"); !errors.Is(err, provision.ErrInvalid) {

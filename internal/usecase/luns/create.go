@@ -114,6 +114,10 @@ func (c *call) check(v *v1alpha1.Volume) error {
 			d = "it is no shared disk"
 		case a.MaxShares != want.MaxShares || v.Spec.Replication.Factor != want.Factor || a.Yields != want.Yields:
 			d = "its disk is shared in another way"
+		case failsOver(v) && want.OnDemand:
+			d = "it fails over by itself (spec.replication.failover.automatic)"
+		case !failsOver(v) && !want.OnDemand:
+			d = "it does not fail over by itself (spec.replication.failover.automatic)"
 		}
 	}
 	switch {
@@ -123,6 +127,12 @@ func (c *call) check(v *v1alpha1.Volume) error {
 		d += "; it has no disk yet, and no data: delete the Volume"
 	}
 	return usecase.Fail(provision.ErrConflict, "volume %s exists, and is not as requested: %s", c.name, d)
+}
+
+// failsOver says whether the volume fails over without a person.
+func failsOver(v *v1alpha1.Volume) bool {
+	f := v.Spec.Replication.Failover
+	return f != nil && f.Automatic
 }
 
 // object is the first write.
@@ -139,7 +149,7 @@ func (c *call) object() *v1alpha1.Volume {
 		Placement:   v1alpha1.PlacementVolume,
 		Replication: v1alpha1.Replication{
 			Factor: r.Attachments.Factor, Kind: v1alpha1.ReplicationAttachments,
-			Failover:    &v1alpha1.Failover{Automatic: true},
+			Failover:    &v1alpha1.Failover{Automatic: !r.Attachments.OnDemand},
 			Attachments: &v1alpha1.Attachments{MaxShares: r.Attachments.MaxShares, Yields: r.Attachments.Yields, Blank: true},
 		},
 	}}

@@ -120,6 +120,30 @@ func TestAVolumeGetsTheDiskOfALUN(t *testing.T) {
 	}
 }
 
+func TestAClassDecidesWhetherItsVolumesFailOverByThemselves(t *testing.T) {
+	asks := func(onDemand bool) volumes.Request {
+		return claim(1, func(r *volumes.Request) { r.Attachments.OnDemand = onDemand })
+	}
+	for _, onDemand := range []bool{false, true} {
+		s := lagging.New(t, lun("a", 2*gi))
+		made, err := service(s, s.Client()).Create(t.Context(), asks(onDemand))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := read(t, s).volumes[0].Spec.Replication.Failover
+		if f == nil || f.Automatic == onDemand {
+			t.Errorf("on demand %t: spec.replication.failover is %+v", onDemand, f)
+		}
+		if again, err := service(s, s.Client()).Create(t.Context(), asks(onDemand)); err != nil || again.ID != made.ID {
+			t.Errorf("on demand %t: asked again it is %+v, %v", onDemand, again, err)
+		}
+		_, err = service(s, s.Client()).Create(t.Context(), asks(!onDemand))
+		if !errors.Is(err, provision.ErrConflict) || !strings.Contains(err.Error(), "spec.replication.failover.automatic") {
+			t.Errorf("on demand %t: asked for the other one the answer is %v", onDemand, err)
+		}
+	}
+}
+
 func TestWithoutALUNNothingIsMade(t *testing.T) {
 	s := lagging.New(t, lun("small", gi/2))
 	_, err := service(s, s.Client()).Create(t.Context(), claim(1))

@@ -49,6 +49,8 @@ type Attachments struct {
 	MaxShares, Factor int32
 	// Yields: a standby gives its slot on a node to a volume that a pod waits for.
 	Yields bool
+	// OnDemand: an administrator decides about each failover.
+	OnDemand bool
 }
 
 // Feature names the feature that an agent needs to make the volume as requested;

@@ -577,6 +577,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: sparePercent
       type:
         scalar: numeric
+    - name: trimInterval
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
     - name: zfs
       type:
         namedType: dev.berth.berth.api.v1alpha1.ZFSPools

@@ -7,25 +7,31 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/mount/linux"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
 )
 
-// trim discards the free blocks of a mounted filesystem, as fstrim does.
-func trim(t *testing.T, dir string) {
+// trim discards the free blocks of a mounted filesystem, part by part.
+func trim(t *testing.T, v provision.Volume, dir string) {
 	t.Helper()
-	d, err := os.Open(dir)
+	m, err := linux.New(linux.Config{Runner: run.Exec{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
-	const fitrim = 0xc0185879 // FITRIM of linux/fs.h, which x/sys does not have
-	span := struct{ start, length, least uint64 }{length: ^uint64(0)}
-	if _, _, failure := unix.Syscall(unix.SYS_IOCTL, d.Fd(), fitrim, uintptr(unsafe.Pointer(&span))); failure != 0 {
-		t.Fatalf("trimming: %v", failure)
+	const part = 32 * mib
+	for start := int64(0); ; start += part {
+		got, err := m.Trim(t.Context(), mount.TrimRequest{Content: v.Content, Target: dir, Start: start, Length: part})
+		if err != nil {
+			t.Fatalf("trimming: %v", err)
+		}
+		if got.End {
+			return
+		}
 	}
 }
 
@@ -65,7 +71,7 @@ func TestWhatIsDeletedInAVolumeGoesBackToItsThinPoolOnRealLVM(t *testing.T) {
 			}
 			unix.Sync()
 			if !tc.discards {
-				trim(t, dir)
+				trim(t, v, dir)
 			}
 			eventually(t, p, pool, func(p provision.Pool) bool { return p.Fill.Data < 32*mib }, "the pool did not get the room back")
 			if err := unix.Unmount(dir, 0); err != nil {

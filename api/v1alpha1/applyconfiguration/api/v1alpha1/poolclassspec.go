@@ -5,6 +5,7 @@ package v1alpha1
 import (
 	apiv1alpha1 "berth.dev/berth/api/v1alpha1"
 	resource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -40,6 +41,10 @@ type PoolClassSpecApplyConfiguration struct {
 	// onNodeGone says what Berth does with claims whose only copy is on a node whose Node
 	// object was deleted. Without it Berth keeps them.
 	OnNodeGone *OnNodeGoneApplyConfiguration `json:"onNodeGone,omitempty"`
+	// trimInterval is how often the node has each mounted filesystem of the class's volumes
+	// discard its free blocks, as fstrim does. It applies to existing volumes, too. Without it
+	// Berth trims none.
+	TrimInterval *metav1.Duration `json:"trimInterval,omitempty"`
 }
 
 // PoolClassSpecApplyConfiguration constructs a declarative configuration of the PoolClassSpec type for use with
@@ -133,5 +138,13 @@ func (b *PoolClassSpecApplyConfiguration) WithInlineVolumes(value *InlineVolumes
 // If called multiple times, the OnNodeGone field is set to the value of the last call.
 func (b *PoolClassSpecApplyConfiguration) WithOnNodeGone(value *OnNodeGoneApplyConfiguration) *PoolClassSpecApplyConfiguration {
 	b.OnNodeGone = value
+	return b
+}
+
+// WithTrimInterval sets the TrimInterval field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TrimInterval field is set to the value of the last call.
+func (b *PoolClassSpecApplyConfiguration) WithTrimInterval(value metav1.Duration) *PoolClassSpecApplyConfiguration {
+	b.TrimInterval = &value
 	return b
 }

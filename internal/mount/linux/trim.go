@@ -1,0 +1,103 @@
+package linux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+// fiTrim is FITRIM of linux/fs.h, which golang.org/x/sys/unix does not have.
+const fiTrim = 0xC0185879
+
+// trimRange is struct fstrim_range of linux/fs.h. The kernel writes the discarded bytes into length.
+type trimRange struct{ start, length, least uint64 }
+
+// Trim implements mount.Mounter. While it runs, the mount at the target is busy. So it is a change of the
+// target: Unmount waits for it, and does not fail.
+func (m *Mounter) Trim(ctx context.Context, r mount.TrimRequest) (mount.Trimmed, error) {
+	if err := r.Check(); err != nil {
+		return mount.Trimmed{}, err
+	}
+	answer := make(chan mount.Trimmed, 1) // the caller may have left
+	err := m.change(ctx, r.Target, func() error {
+		t, err := trim(r)
+		answer <- t
+		return err
+	})
+	if err != nil {
+		return mount.Trimmed{}, err
+	}
+	return <-answer, nil
+}
+
+func trim(r mount.TrimRequest) (t mount.Trimmed, err error) {
+	source, err := identify(r.Content)
+	if err != nil {
+		return t, err
+	}
+	defer source.close()
+	size, err := source.size()
+	if err != nil {
+		return t, err
+	}
+	root, err := source.root(r.Target)
+	if err != nil {
+		return t, err
+	}
+	defer root.Close()
+	t.Bytes, err = discard(root, r.Start, r.Length)
+	t.End = r.Length >= size-r.Start
+	switch {
+	case errors.Is(err, unix.EINVAL) && r.Start > 0: // the filesystem is smaller than its device, and ends before
+		return mount.Trimmed{End: true}, nil
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOTTY), errors.Is(err, unix.EROFS):
+		return t, fmt.Errorf("%w: the filesystem at %s, or the device below it, discards nothing: %w", provision.ErrUnsupported, r.Target, err)
+	case err != nil:
+		return t, fmt.Errorf("trimming the filesystem at %s: %w", r.Target, err)
+	}
+	return t, nil
+}
+
+// root opens the filesystem of a device at the directory where it is mounted. The open directory itself proves
+// that it is on the device: what the path leads to may change at any time.
+func (s source) root(target string) (*os.File, error) {
+	entry, err := lookup(target)
+	if err != nil {
+		return nil, err
+	}
+	if entry == nil || !s.holds(entry) {
+		return nil, fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, s.content.Source, target)
+	}
+	if readOnly(entry) { // the kernel makes it so after an error, too: its map of free blocks is in doubt then
+		return nil, fmt.Errorf("%w: the filesystem at %s is read-only, and is not trimmed", provision.ErrUnsupported, target)
+	}
+	f, err := os.OpenFile(target, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening the filesystem at %s: %w", target, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil || st.Dev != s.number {
+		f.Close()
+		return nil, errors.Join(fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, s.content.Source, target), err)
+	}
+	return f, nil
+}
+
+// discard has the kernel trim a part of the filesystem that a directory is on, and returns the discarded bytes.
+func discard(dir *os.File, start, length int64) (int64, error) {
+	r := trimRange{start: uint64(start), length: uint64(length)}                               //nolint:gosec // Check has seen that they are not negative
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), fiTrim, uintptr(unsafe.Pointer(&r))) //nolint:gosec // a C structure
+	runtime.KeepAlive(dir)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int64(r.length), nil //nolint:gosec // at most the length of the part
+}
