@@ -32,8 +32,10 @@ type Order struct {
 
 // Book has the orders of all nodes.
 type Book interface {
-	// Orders returns the orders of a node.
+	// Orders returns the orders of a node. They may be old.
 	Orders(ctx context.Context, node string) ([]Order, error)
+	// Still says whether the node's order about a disk is the one of this id, now.
+	Still(ctx context.Context, node string, o Order) (bool, error)
 	// Answer answers the order of one id, if the node still has it: else nothing happens. done takes it away.
 	Answer(ctx context.Context, node string, o Order, state ownership.OrderState, problem string, done bool) error
 }
@@ -138,6 +140,11 @@ func (a *Attacher) take(ctx context.Context, node string, m *attach.Machine, ste
 func (a *Attacher) begin(ctx context.Context, node string, m *attach.Machine, batch []attach.Ordered, orders map[string]Order) {
 	var on, off []shared.Disk
 	for _, o := range batch {
+		// An old order to detach may be about a disk that the node uses again.
+		if is, err := a.book.Still(ctx, node, orders[o.Disk]); err != nil || !is {
+			m.Later(0)
+			return
+		}
 		if o.Wish == ownership.ToAttach {
 			on = append(on, orders[o.Disk].Disk)
 		} else {

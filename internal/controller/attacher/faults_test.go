@@ -1,15 +1,18 @@
 package attacher_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"berth.dev/berth/internal/controller/attacher"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/provision/shared/ordered"
 	"berth.dev/berth/internal/provision/shared/simcloud"
 )
 
@@ -118,10 +121,8 @@ func TestADiskThatTheCloudRefusesHoldsNoOtherUp(t *testing.T) {
 	for _, d := range []shared.Disk{good, gone, more} {
 		s.order("a", d, ownership.ToAttach)
 	}
-	for _, n := range []shared.Disk{gone} {
-		if err := s.cloud.Delete(t.Context(), n.Handle); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.cloud.Delete(t.Context(), gone.Handle); err != nil {
+		t.Fatal(err)
 	}
 	s.settle()
 	s.at(good, "a")
@@ -210,6 +211,75 @@ func TestAnAttachmentThatNobodyOrderedIsLetGoByItsNode(t *testing.T) {
 	s.settle()
 	s.at(d)
 }
+
+// forgetful is a node whose agent dies before it places an order.
+type forgetful struct{ side }
+
+func (forgetful) Place(context.Context, shared.Disk, ownership.Wish) error { return errDied }
+
+func TestANodeThatDiesBeforeItsOrderHasHiddenNothing(t *testing.T) {
+	s := newSite(t, simcloud.Config{}, "a")
+	mine, stray := s.disk("one", 1), s.disk("two", 1)
+	s.order("a", mine, ownership.ToAttach)
+	s.settle()
+	s.cloud.Stray("a", stray.Handle)
+	for _, d := range []shared.Disk{mine, stray} {
+		dying := ordered.New(s.cloud.Machine("a"), forgetful{side{s.desk, "a"}}, s.clock)
+		if err := dying.Detach(t.Context(), d); !errors.Is(err, errDied) {
+			t.Fatalf("got %v", err)
+		}
+		if v := s.looks("a", d); v.Link == ownership.Detached {
+			t.Errorf("disk %s is attached, and its node sees none", d.Handle)
+		}
+		s.order("a", d, ownership.ToDetach)
+		s.settle()
+		s.at(d)
+	}
+}
+
+func TestADetachThatACloudOnlySaysItHasMadeIsMadeAgain(t *testing.T) {
+	s := newSite(t, simcloud.Config{}, "a")
+	d := s.disk("one", 1)
+	s.order("a", d, ownership.ToAttach)
+	s.settle()
+	s.order("a", d, ownership.ToDetach)
+	s.cloud.Spoil(simcloud.Spoil{Silent: true})
+	s.settle()
+	s.at(d)
+}
+
+func TestAnOldOrderIsNotCarriedOut(t *testing.T) {
+	s := newSite(t, simcloud.Config{}, "a")
+	d := s.disk("one", 1)
+	s.order("a", d, ownership.ToAttach)
+	s.settle()
+	s.order("a", d, ownership.ToDetach)
+	old := &past{desk: s.desk}
+	old.orders, _ = s.desk.Orders(t.Context(), "a")
+	s.order("a", d, ownership.ToAttach)
+	late := attacher.New(s.cloud, old, s.clock)
+	for range 10 {
+		again, err := late.Carry(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.clock.Step(again)
+	}
+	s.settle()
+	s.looks("a", d)
+	s.at(d, "a")
+	if n := s.cloud.Tally().Calls["change"]; n != 2 {
+		t.Errorf("%d changes were asked for", n)
+	}
+}
+
+// past has the orders of a while ago, as a cache has.
+type past struct {
+	*desk
+	orders []attacher.Order
+}
+
+func (p *past) Orders(context.Context, string) ([]attacher.Order, error) { return p.orders, nil }
 
 func TestADiskThatIsTakenAwayIsAttachedAnew(t *testing.T) {
 	s := newSite(t, simcloud.Config{}, "a")

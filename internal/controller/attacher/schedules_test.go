@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("schedules", 150, "how many random schedules are played")
+	schedules = flag.Int("schedules", 40, "how many random schedules are played")
 	from      = flag.Uint64("from", 1, "the seed of the first schedule")
 )
 

@@ -38,6 +38,13 @@ func (b *desk) Orders(_ context.Context, node string) (all []attacher.Order, err
 	return all, nil
 }
 
+func (b *desk) Still(_ context.Context, node string, o attacher.Order) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, is := b.has[node][o.Disk.Handle]
+	return is && now.ID == o.ID, nil
+}
+
 func (b *desk) Answer(_ context.Context, node string, o attacher.Order, state ownership.OrderState, problem string, done bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

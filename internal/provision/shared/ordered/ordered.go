@@ -2,6 +2,7 @@ package ordered
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -118,8 +119,12 @@ func (p *Disks) Detach(ctx context.Context, d shared.Disk) error {
 		if view.Link != ownership.Attached {
 			return nil
 		}
-		// Once the kernel has forgotten the device, the order alone tells that there was one.
-		if err := p.book.Place(ctx, d, ownership.ToAttach); err != nil {
+		// The device was given to nobody here. Once the kernel has forgotten it, the order alone tells of it: so
+		// the order comes first.
+		if err := p.Disks.Flush(ctx, d); errors.Is(err, provision.ErrInUse) {
+			return err
+		}
+		if err := p.book.Place(ctx, d, ownership.ToDetach); err != nil {
 			return err
 		}
 	}
@@ -127,7 +132,7 @@ func (p *Disks) Detach(ctx context.Context, d shared.Disk) error {
 	if err := p.Disks.Detach(ctx, d); err != nil {
 		return err
 	}
-	if found && order.Wish == ownership.ToDetach {
+	if !found || order.Wish == ownership.ToDetach {
 		return nil
 	}
 	return p.book.Place(ctx, d, ownership.ToDetach)

@@ -30,6 +30,8 @@ type Spoil struct {
 	Disk string
 	// Happens: it has its effect all the same.
 	Happens bool
+	// Silent: it has no effect, and says that it has succeeded.
+	Silent bool
 }
 
 func (s Spoil) meets(handle string) bool { return s.Err != nil && (s.Disk == "" || s.Disk == handle) }

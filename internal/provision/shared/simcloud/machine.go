@@ -75,7 +75,8 @@ func (k kernel) Attach(ctx context.Context, d shared.Disk) error {
 	return k.Node.Attach(ctx, d)
 }
 
-// plug lets the device of an attached disk appear, and unplug takes it away, whatever has it open.
+// plug lets the device of an attached disk appear, and unplug takes it away, whatever has it open. A target in
+// memory fails no change.
 func (c *Cloud) plug(name, handle string) {
 	if d := c.disks[handle]; d != nil {
 		_ = d.target.Plug(name)

@@ -156,6 +156,9 @@ func (c *Cloud) settle() {
 
 // finish lets an operation have its effect.
 func (c *Cloud) finish(m *machine, o *operation) {
+	if o.spoiled.Silent {
+		return
+	}
 	for _, handle := range o.detach {
 		if o.spoiled.meets(handle) && !o.spoiled.Happens {
 			o.failed[handle] = o.spoiled.Err
