@@ -163,16 +163,16 @@ func (a *Attacher) begin(ctx context.Context, node string, m *attach.Machine, ba
 }
 
 func (a *Attacher) follow(ctx context.Context, node string, m *attach.Machine) {
-	outcome, err := a.cloud.Outcome(ctx, node, m.Operation)
+	progress, err := a.cloud.Progress(ctx, node, m.Operation)
 	switch {
 	case errors.Is(err, provision.ErrNotFound):
 		m.Forgotten()
 	case err != nil:
 		a.later(m, err)
-	case outcome.Running:
+	case progress.Running:
 		m.Runs()
 	default:
-		m.Ended(outcome.Failed)
+		m.Ended(progress.Failed)
 	}
 }
 

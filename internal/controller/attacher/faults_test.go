@@ -40,7 +40,7 @@ func TestWhatACloudDoesWrong(t *testing.T) {
 		"an answer is lost":                 {func(s *site) { s.loses("change", 1) }, 2 + 6}, // it asks until the operation has ended
 		"a request is lost":                 {func(s *site) { s.drops("change", 1) }, 2},
 		"three requests are lost":           {func(s *site) { s.drops("change", 3) }, 4},
-		"the outcome is lost":               {func(s *site) { s.loses("outcome", 2) }, 1},
+		"the progress is lost":              {func(s *site) { s.loses("progress", 2) }, 1},
 		"the listing is lost":               {func(s *site) { s.loses("attached", 1) }, 1},
 		"an operation fails":                {func(s *site) { s.cloud.Spoil(simcloud.Spoil{Err: errTimedOut}) }, 2},
 		"an operation fails, and succeeds":  {func(s *site) { s.cloud.Spoil(simcloud.Spoil{Err: errTimedOut, Happens: true}) }, 2},
@@ -196,7 +196,7 @@ func TestADetachIsNotBelievedForAListingAlone(t *testing.T) {
 	s.at(d)
 }
 
-func TestAnAttachmentThatNobodyOrderedIsLetGoByItsNode(t *testing.T) {
+func TestAnAttachmentWithoutAnOrderIsLetGoByItsNode(t *testing.T) {
 	s := newSite(t, simcloud.Config{}, "a")
 	d := s.disk("one", 1)
 	s.cloud.Stray("a", d.Handle)

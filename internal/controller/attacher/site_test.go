@@ -120,8 +120,8 @@ func (m *mortal) Change(ctx context.Context, node string, attach, detach []share
 	return name, err
 }
 
-func (m *mortal) Outcome(ctx context.Context, node, name string) (out shared.Outcome, err error) {
-	err = m.effect(func() (err error) { out, err = m.Cloud.Outcome(ctx, node, name); return err })
+func (m *mortal) Progress(ctx context.Context, node, name string) (out shared.Progress, err error) {
+	err = m.effect(func() (err error) { out, err = m.Cloud.Progress(ctx, node, name); return err })
 	return out, err
 }
 

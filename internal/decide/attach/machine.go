@@ -115,7 +115,7 @@ var steps = decide.Chain[*Machine, Step]{
 	{When: func(m *Machine) bool { return m.Operation != "" && m.Follow.After(m.Now) }, Then: func(m *Machine) Step {
 		return m.pause("OperationRuns", "an operation of the machine is under way", m.Follow)
 	}},
-	{When: func(m *Machine) bool { return m.Operation != "" }, Then: func(m *Machine) Step {
+	{When: func(m *Machine) bool { return m.Operation != "" }, Then: func(*Machine) Step {
 		return Step{Decision: decide.Decision{Verb: Follow, Reason: "OperationRuns", Message: "an operation of the machine is under way"}}
 	}},
 	{When: func(m *Machine) bool { return m.unproven() && !m.Relist.After(m.Now) }, Then: func(*Machine) Step {

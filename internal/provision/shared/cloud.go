@@ -28,15 +28,15 @@ type Cloud interface {
 	// LaterError, or wraps ErrConflict, ErrNotFound, ErrNoSpace, ErrInvalid or ErrUnsupported: the cloud refuses
 	// the operation as a whole, for the sake of one disk. Any other error leaves open whether it was begun.
 	Change(ctx context.Context, node string, attach, detach []Disk) (operation string, err error)
-	// Outcome says how far an operation is. ErrNotFound: the cloud has forgotten it.
-	Outcome(ctx context.Context, node, operation string) (Outcome, error)
+	// Progress says how far an operation is. ErrNotFound: the cloud has forgotten it.
+	Progress(ctx context.Context, node, operation string) (Progress, error)
 	// Attached lists the handles of the disks that are attached to the machine of a node. It may be old.
 	// ErrNotFound: there is no such machine, and so nothing is attached to it.
 	Attached(ctx context.Context, node string) ([]string, error)
 }
 
-// Outcome of an operation.
-type Outcome struct {
+// Progress of an operation.
+type Progress struct {
 	Running bool
 	// Failed are the disks, by handle, that were not attached or detached, as far as the cloud knows.
 	Failed map[string]error

@@ -119,7 +119,7 @@ func (p *Disks) Detach(ctx context.Context, d shared.Disk) error {
 		if view.Link != ownership.Attached {
 			return nil
 		}
-		// The device was given to nobody here. Once the kernel has forgotten it, the order alone tells of it: so
+		// No caller was given this device. Once the kernel has forgotten it, the order alone tells of it: so
 		// the order comes first.
 		if err := p.Disks.Flush(ctx, d); errors.Is(err, provision.ErrInUse) {
 			return err

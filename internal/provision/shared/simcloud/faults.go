@@ -47,7 +47,7 @@ type Tally struct {
 	Largest int
 }
 
-// Fail lets f answer for the calls that fail: create, delete, expand, change, outcome and attached. about is the
+// Fail lets f answer for the calls that fail: create, delete, expand, change, progress and attached. about is the
 // disk or the machine. done says that the call has had its effect, and that its answer is lost.
 func (c *Cloud) Fail(f func(call, about string, done bool) error) {
 	c.mu.Lock()
@@ -76,7 +76,7 @@ func (c *Cloud) Spoil(s Spoil) {
 	c.spoil = s
 }
 
-// Stray attaches a disk that nobody has asked for now: a request of long ago has arrived.
+// Stray attaches a disk that no request of now asks for: one of long ago has arrived.
 func (c *Cloud) Stray(name, handle string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *Cloud) Stray(name, handle string) {
 	c.settle()
 }
 
-// Lose takes a disk off a machine that nobody has asked for.
+// Lose takes a disk off a machine, unasked.
 func (c *Cloud) Lose(name, handle string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -98,18 +98,18 @@ func (c *Cloud) lasts(m *machine, o *operation) time.Duration {
 	return lasts
 }
 
-// Outcome implements shared.Cloud.
-func (c *Cloud) Outcome(ctx context.Context, node, name string) (out shared.Outcome, err error) {
-	err = c.read(ctx, "outcome", node, func() error {
+// Progress implements shared.Cloud.
+func (c *Cloud) Progress(ctx context.Context, node, name string) (out shared.Progress, err error) {
+	err = c.read(ctx, "progress", node, func() error {
 		o := c.operations[name]
 		if o == nil {
 			return fmt.Errorf("%w: there is no operation %s", provision.ErrNotFound, name)
 		}
-		out = shared.Outcome{Running: !o.over, Failed: maps.Clone(o.failed)}
+		out = shared.Progress{Running: !o.over, Failed: maps.Clone(o.failed)}
 		return nil
 	})
 	if err != nil {
-		return shared.Outcome{}, err
+		return shared.Progress{}, err
 	}
 	return out, nil
 }
