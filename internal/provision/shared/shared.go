@@ -62,6 +62,8 @@ type Capabilities struct {
 	Persistent bool
 	// Types of reservations; never empty.
 	Types []Type
+	// Attacher says who attaches the disks.
+	Attacher Attacher
 }
 
 // Disks are the shared disks of one provisioner, on one node. Methods may be called concurrently

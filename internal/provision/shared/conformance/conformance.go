@@ -12,10 +12,12 @@ import (
 // to none of them.
 type World struct {
 	Disk shared.Disk
-	// Node returns the provisioner of a node. Attach ends by itself, soon.
+	// Node returns the provisioner of a node. An attach ends when Settled was called.
 	Node func(name string) shared.Disks
-	// Settled waits until no attach or detach is under way.
+	// Settled waits until no attach or detach is under way. Where a controller attaches, it works meanwhile.
 	Settled func()
+	// Unattended lets time pass in which no controller works; nil where nodes attach by themselves.
+	Unattended func()
 	// Open opens the device on a node, as a mount does. Write writes one block through to the
 	// target. Buffer writes one that stays in the node's pages, and close closes the device.
 	Open func(node string) Device
@@ -45,6 +47,7 @@ type Device struct {
 func Run(t *testing.T, world func(t *testing.T) *World) {
 	for name, test := range map[string]func(*testing.T, *fixture){
 		"a disk is attached and detached, and again":                    attaches,
+		"who attaches is who the capabilities say":                      declares,
 		"an attach beyond the shares fails and is cleaned up":           exceeds,
 		"a disk without a reservation has no holder":                    blank,
 		"the holder writes and no other node does":                      excludes,

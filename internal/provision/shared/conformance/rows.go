@@ -25,6 +25,25 @@ func attaches(t *testing.T, f *fixture) {
 	}
 }
 
+func declares(t *testing.T, f *fixture) {
+	n := f.Node("a")
+	if by := n.Capabilities().Attacher; (by == shared.ByController) != (f.Unattended != nil) {
+		t.Errorf("the capabilities say that the attacher is %d", by)
+	}
+	for _, step := range []struct {
+		call func(context.Context, shared.Disk) error
+		end  ownership.Link
+	}{{n.Attach, ownership.Attached}, {n.Detach, ownership.Detached}} {
+		f.ok(step.call(t.Context(), f.Disk))
+		if f.Unattended != nil {
+			f.Unattended()
+			f.looks("a", ownership.Disk{Link: ownership.Attaching})
+		}
+		f.Settled()
+		f.looks("a", ownership.Disk{Link: step.end})
+	}
+}
+
 func exceeds(t *testing.T, f *fixture) {
 	f.attach("a", "b")
 	_ = f.Node("c").Attach(t.Context(), f.Disk) // it may say so at once

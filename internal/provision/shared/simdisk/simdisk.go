@@ -88,6 +88,11 @@ func (t *Target) Finish(node string, well bool) error {
 	return t.always(func(s *state) { s.finish(node, well) })
 }
 
+// Plug lets a device appear on a node that has not attached it by itself.
+func (t *Target) Plug(node string) error {
+	return t.always(func(s *state) { s.begin(node); s.finish(node, true) })
+}
+
 // Crash ends the session of a node that lost its power. It comes back without the device.
 func (t *Target) Crash(node string) error {
 	return t.always(func(s *state) { delete(s.Sessions, node) })

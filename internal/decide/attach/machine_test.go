@@ -1,0 +1,116 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+)
+
+var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+
+func toAttach(disk string) Ordered {
+	return Ordered{Disk: disk, Order: ownership.Order{ID: "id-" + disk}}
+}
+
+func toDetach(disk string) Ordered {
+	o := toAttach(disk)
+	o.Wish = ownership.ToDetach
+	return o
+}
+
+func carried(disk string) Ordered {
+	o := toAttach(disk)
+	o.State = ownership.Carried
+	return o
+}
+
+func TestWhatAControllerDoesNextAboutAMachine(t *testing.T) {
+	failure, full := errors.New("the operation failed"), fmt.Errorf("%w: all slots are taken", provision.ErrNoSpace)
+	ends := func(e End) Memory { return Memory{Ends: map[string]End{"id-x": e}} }
+	for name, test := range map[string]struct {
+		orders []Ordered
+		memory Memory
+		verb   decide.Verb
+		reason string
+		disks  []string
+	}{
+		"nothing is ordered":                           {verb: Pause, reason: "NothingOrdered"},
+		"all that was ordered is attached":             {orders: []Ordered{carried("x")}, verb: Pause, reason: "NothingOrdered"},
+		"orders of both kinds are open":                {orders: []Ordered{toAttach("x"), carried("y"), toDetach("z")}, verb: Begin, reason: "Ordered", disks: []string{"x", "z"}},
+		"the cloud wants to be left alone":             {orders: []Ordered{toAttach("x")}, memory: Memory{NotBefore: noon.Add(time.Second)}, verb: Pause, reason: "CloudBusy"},
+		"the time that the cloud has named is over":    {orders: []Ordered{toAttach("x")}, memory: Memory{NotBefore: noon}, verb: Begin, reason: "Ordered", disks: []string{"x"}},
+		"an operation has just begun":                  {orders: []Ordered{toAttach("x")}, memory: Memory{Operation: "o", Follow: noon.Add(time.Second)}, verb: Pause, reason: "OperationRuns"},
+		"an operation has run for a while":             {orders: []Ordered{toAttach("x")}, memory: Memory{Operation: "o", Follow: noon}, verb: Follow, reason: "OperationRuns"},
+		"an attach has succeeded":                      {orders: []Ordered{toAttach("x")}, memory: ends(End{Tries: 1}), verb: Answer, reason: "Attached", disks: []string{"x"}},
+		"an attach has failed once":                    {orders: []Ordered{toAttach("x")}, memory: ends(End{Tries: 1, Err: failure}), verb: Begin, reason: "Ordered", disks: []string{"x"}},
+		"an attach has failed twice":                   {orders: []Ordered{toAttach("x")}, memory: ends(End{Tries: 2, Err: failure}), verb: Answer, reason: "Refused", disks: []string{"x"}},
+		"an attach has failed for good":                {orders: []Ordered{toAttach("x")}, memory: ends(End{Tries: 1, Err: full}), verb: Answer, reason: "Refused", disks: []string{"x"}},
+		"a detach has failed often":                    {orders: []Ordered{toDetach("x")}, memory: ends(End{Tries: 9, Err: failure}), verb: Begin, reason: "Ordered", disks: []string{"x"}},
+		"a detach has succeeded":                       {orders: []Ordered{toDetach("x")}, memory: ends(End{Tries: 1}), verb: List, reason: "DetachUnproven"},
+		"a listing still has a detached disk":          {orders: []Ordered{toDetach("x")}, memory: Memory{Ends: map[string]End{"id-x": {Listings: 1}}, Relist: noon.Add(time.Second)}, verb: Pause, reason: "DetachUnproven"},
+		"another order comes meanwhile":                {orders: []Ordered{toDetach("x"), toAttach("y")}, memory: Memory{Ends: map[string]End{"id-x": {Listings: 1}}, Relist: noon.Add(time.Second)}, verb: Begin, reason: "Ordered", disks: []string{"y"}},
+		"many listings still have a detached disk":     {orders: []Ordered{toDetach("x")}, memory: ends(End{Tries: 1, Listings: listings}), verb: Begin, reason: "Ordered", disks: []string{"x"}},
+		"a listing has no detached disk any more":      {orders: []Ordered{toDetach("x")}, memory: ends(End{Tries: 1, Absent: true}), verb: Answer, reason: "Detached", disks: []string{"x"}},
+		"the cloud has refused a batch":                {orders: []Ordered{toAttach("x"), toAttach("y")}, memory: Memory{Singly: true}, verb: Begin, reason: "Ordered", disks: []string{"x"}},
+		"the first of those that are tried one by one": {orders: []Ordered{toDetach("x"), toAttach("y")}, memory: Memory{Singly: true, Ends: map[string]End{"id-x": {Tries: 1, Err: failure}}}, verb: Begin, reason: "Ordered", disks: []string{"y"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &Machine{Now: noon, Orders: test.orders, Memory: test.memory}
+			step := m.Next()
+			var disks []string
+			for _, o := range step.Orders {
+				disks = append(disks, o.Disk)
+			}
+			if step.Verb != test.verb || step.Reason != test.reason || !slices.Equal(disks, test.disks) || step.Message == "" {
+				t.Errorf("%s, because %s (%s), about %q", step.Verb, step.Reason, step.Message, disks)
+			}
+		})
+	}
+}
+
+func TestACloudThatDoesNotAnswerIsAskedLessAndLess(t *testing.T) {
+	m := &Machine{Now: noon}
+	last := time.Duration(0)
+	for range 20 {
+		m.Later(0)
+		pause := m.NotBefore.Sub(noon)
+		if pause < last || pause > mostBackOff {
+			t.Fatalf("a pause of %v follows one of %v", pause, last)
+		}
+		last = pause
+	}
+	if m.Later(time.Hour); m.NotBefore.Sub(noon) != time.Hour {
+		t.Errorf("a cloud that asks for an hour gets %v", m.NotBefore.Sub(noon))
+	}
+}
+
+func TestTheEndOfAnOperationIsAboutTheOrdersThatItCarriedOut(t *testing.T) {
+	m := &Machine{Now: noon}
+	m.Began("o", []Ordered{toAttach("x")})
+	again := toAttach("x")
+	again.ID = "id-later"
+	m.Orders = []Ordered{again}
+	m.Ended(nil)
+	if step := m.Next(); step.Verb != Begin {
+		t.Errorf("the order that was placed meanwhile: %s, because %s", step.Verb, step.Reason)
+	}
+}
+
+func TestADiskThatDoesNotExistIsDetached(t *testing.T) {
+	m := &Machine{Now: noon, Orders: []Ordered{toDetach("x")}}
+	m.Refuses(m.Orders, fmt.Errorf("%w: there is no disk", provision.ErrNotFound))
+	m.NotBefore = time.Time{}
+	if step := m.Next(); step.Verb != List {
+		t.Errorf("%s, because %s", step.Verb, step.Reason)
+	}
+	m.Lists(nil)
+	if step := m.Next(); step.Verb != Answer || !step.Done {
+		t.Errorf("%s, because %s", step.Verb, step.Reason)
+	}
+}
