@@ -33,6 +33,9 @@ check-generated: generate
 # The race detector needs cgo. The ledger's oracle has no goroutines, and would take twenty
 # times as long under the race detector.
 ORACLE = ./internal/ledger/oracle
+# It makes the shells' schedules ten times slower, so that it sees few, and most are played without it: about two
+# minutes of a processor.
+SHELLS = -count=1 -v -run Promises ./internal/explore/shell -schedules
 
 # Go 1.26 gives the race detector one context for all timers of a synctest bubble: two threads that
 # run timers of a bubble at once crash it or hang (golang/go#78156). The detector finds races by
@@ -45,6 +48,7 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 	$(ENVTEST) CGO_ENABLED=1 $(RACE) -cpu 1 $$($(TESTS_IMPORT) | $(BUBBLES) | cut -d' ' -f1)
 	$(ENVTEST) CGO_ENABLED=1 $(RACE) $$($(TESTS_IMPORT) | $(BUBBLES) -v | cut -d' ' -f1 | grep -v $(ORACLE:.%=%))
 	go test $(ORACLE)
+	go test -timeout 20m $(SHELLS) 2000
 	CGO_ENABLED=1 go -C lab test -race -timeout 10m ./...
 
 # Suites that take minutes each, in guests of their own.
@@ -281,9 +285,9 @@ soak-ledger: ## A million random sequences against the ledger's oracle
 	go test -timeout 0 -run Oracle $(ORACLE) -ledger.sequences 1000000
 
 .PHONY: soak-shells
-soak-shells: ## A hundred thousand random schedules against the shells themselves, on simulated disks (hours)
-	go test -cpu 1 -count=1 -timeout 0 -v -run Promises ./internal/explore/shell -schedules 100000
+soak-shells: ## A hundred thousand random schedules against the shells themselves, on simulated disks (two hours)
+	go test -timeout 0 $(SHELLS) 100000
 
 .PHONY: soak-failover
-soak-failover: ## A million of them (a day of one core)
-	go test -cpu 1 -count=1 -timeout 0 -v -run Promises ./internal/explore/shell -schedules 1000000
+soak-failover: ## A million of them (19 hours of one core, and three years of a cluster)
+	go test -timeout 0 $(SHELLS) 1000000

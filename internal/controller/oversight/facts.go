@@ -157,6 +157,18 @@ func usable(v, next *ownership.Volume) (nodes []string) {
 	return nodes
 }
 
+// waitsForNode tells whether a pod has no node yet.
+func waitsForNode(pods []corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == "" && !ended(&p) })
+}
+
+// nowhere tells whether a pod waits for a node, and the volume can be used from none by its record. Which nodes
+// it can be opened to then depends on their guards and slots, and those bring no event to the volume.
+func nowhere(q *question) bool {
+	v := q.facts.Record
+	return v.Kind.Traits().Attaches && !v.Deleting && waitsForNode(q.pods) && len(usable(v, nil)) == 0
+}
+
 // open are the nodes from which a shared disk can be used that can be used from none yet, in order. A pod's
 // node that was chosen gets the attachment, and keeps the label meanwhile: the kubelet compares it again. As
 // long as a pod waits for a node, each node is as good that can take an attachment. No label is set for a
@@ -166,7 +178,7 @@ func open(q *question) (nodes []string) {
 	if !f.Record.Kind.Traits().Attaches || f.Record.Deleting {
 		return nil
 	}
-	waits := slices.ContainsFunc(q.pods, func(p corev1.Pod) bool { return p.Spec.NodeName == "" && !ended(&p) })
+	waits := waitsForNode(q.pods)
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		e, has := f.Record.Replica(n.Name)

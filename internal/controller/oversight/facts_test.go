@@ -167,6 +167,8 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 	at := time.Unix(1000, 0)
 	wait, nothing := ownership.Action{Verb: ownership.Wait}, ownership.Action{}
 	noSlot := ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.NoFreeSlot}}
+	bare := func(v *ownership.Volume) { v.Primary, v.Replicas = ownership.Primary{Phase: ownership.Released}, nil }
+	homeless := []corev1.Pod{*pod("p", "", pending)}
 	waits := func(status metav1.ConditionStatus, since time.Time) *v1alpha1.Volume {
 		v := &v1alpha1.Volume{}
 		v.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionWaiting, Status: status, LastTransitionTime: metav1.NewTime(since)}}
@@ -193,6 +195,18 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 		"a replica's node is lost for long": {
 			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n2", Lost: true, LostFor: time.Hour}}}},
 			action:   nothing,
+		},
+		"a pod waits for a node, and none has an attachment": {
+			question: question{pods: homeless, facts: ownership.ControllerFacts{Record: shared(bare)}}, action: nothing, want: later,
+		},
+		"a pod waits for a node, and one has an attachment": {
+			question: question{pods: homeless, facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released))}}, action: nothing,
+		},
+		"no pod waits for a node, and none has an attachment": {
+			question: question{pods: []corev1.Pod{*pod("p", "n2", pending)}, facts: ownership.ControllerFacts{Record: shared(bare)}}, action: nothing,
+		},
+		"a pod waits for a node, and the volume is being deleted": {
+			question: question{pods: homeless, facts: ownership.ControllerFacts{Record: shared(bare, func(v *ownership.Volume) { v.Deleting = true })}}, action: nothing,
 		},
 		"it waits for a slot":                 {question: question{volume: waits(metav1.ConditionTrue, at)}, action: noSlot, want: soon},
 		"it has waited for a slot for long":   {question: question{volume: waits(metav1.ConditionTrue, at.Add(-time.Hour))}, action: noSlot, want: later},

@@ -197,6 +197,21 @@ func TestAPodWithALiveMountIsNeverEnded(t *testing.T) {
 	}
 }
 
+// TestARecordFromABackupEndsNoPod: the record says that n1 owns the second epoch, and n2 has opened the third.
+func TestARecordFromABackupEndsNoPod(t *testing.T) {
+	inWorld(t, cluster(t, shared(), pod("old", "n1"), pod("new", "n2")), func(w *world) {
+		r := w.controller()
+		e3 := lineage.Epoch{Number: e2.Number + 1, ID: "third"}
+		w.peers.answers = []ownership.Peer{{Node: "n2", Copy: ownership.Copy{Opened: e3, Promise: ownership.Promise{
+			Epoch: e3, Primary: "n2", Boot: boot, Lineage: lineage.Lineage{{Epoch: e1}, {Epoch: e2}, {Epoch: e3}},
+		}}}}
+		w.oversees(r)
+		if got := w.pods(); !slices.Equal(got, []string{"new"}) {
+			t.Errorf("pods are left: %v", got)
+		}
+	})
+}
+
 func TestAPodOfAClaimThatWasMadeAnewIsNotEnded(t *testing.T) {
 	inWorld(t, cluster(t, shared(phase(ownership.Fenced)), pod("db", "n1")), func(w *world) {
 		r := w.controller()

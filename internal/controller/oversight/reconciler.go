@@ -126,7 +126,11 @@ func (r *Reconciler) step(ctx context.Context, of question) (acted bool, again t
 }
 
 func (r *Reconciler) carryOut(ctx context.Context, q *question, a ownership.Action) (acted bool, again time.Duration, err error) {
-	labelled, ended := r.steer(ctx, q, &a), r.endPods(ctx, q)
+	labelled := r.steer(ctx, q, &a)
+	var ended error
+	if a.Reason != ownership.RecordBehind { // a record from a backup calls an earlier owner the owner, and the later one's pods left behind
+		ended = r.endPods(ctx, q)
+	}
 	switch a.Verb {
 	case ownership.Record:
 		if labelled != nil && removes(q.facts.Record, &a) {
@@ -199,7 +203,7 @@ func next(q *question, a *ownership.Action) time.Duration {
 	case urgent && f.SuspectFor < patience, a.Verb == ownership.Wait && f.Watching < ownership.WatchFirst,
 		a.Verb == ownership.Wait && a.Reason == ownership.NoFreeSlot && waitsFor(q) < patience:
 		due = append(due, soon)
-	case urgent, a.Verb == ownership.Wait, len(q.stranded) > 0:
+	case urgent, a.Verb == ownership.Wait, len(q.stranded) > 0, nowhere(q):
 		due = append(due, later)
 	case f.Record.Primary.Phase == ownership.Active && len(f.Record.Replicas) < f.Record.Factor:
 		due = append(due, seldom)

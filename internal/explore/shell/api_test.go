@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,6 +115,9 @@ func (a *api) put(o client.Object, how watch.EventType) {
 	case *v1alpha1.Volume:
 		a.records[o.Name] = append(a.records[o.Name], o)
 	case *coordinationv1.Lease:
+		if node, is := strings.CutPrefix(o.Name, v1alpha1.GuardLeasePrefix); is {
+			a.w.oracle.renews(node)
+		}
 		c := change{a.revision, watch.Event{Type: how, Object: o}}
 		a.leases = append(a.leases, c)
 		for _, x := range a.watchers {
@@ -153,7 +157,9 @@ func (a *api) update(who string, o client.Object, status bool) error {
 	switch {
 	case old == nil:
 		return missing(k, o.GetName())
-	case o.GetResourceVersion() != "" && o.GetResourceVersion() != old.GetResourceVersion():
+	case o.GetResourceVersion() == "":
+		return apierrors.NewBadRequest("resourceVersion must be specified for an update")
+	case o.GetResourceVersion() != old.GetResourceVersion():
 		return conflict(o, "it has changed")
 	}
 	next := o.DeepCopyObject().(client.Object)

@@ -21,12 +21,12 @@ type caller struct {
 	caches *caches
 }
 
-func (c *caller) call(ctx context.Context, what string, happens func() error) error {
-	return c.p.effect(ctx, toAPI, what, happens)
+func (c *caller) call(ctx context.Context, what, about string, happens func() error) error {
+	return c.p.effect(ctx, toAPI, what, about, happens)
 }
 
 // Get implements client.Reader.
-func (c *caller) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (c *caller) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	if m, is := into.(*metav1.PartialObjectMetadata); is { // of a Node
 		n := &corev1.Node{}
 		err := c.Get(ctx, key, n)
@@ -41,10 +41,16 @@ func (c *caller) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 		if found == nil {
 			return missing(i.kind, key.Name)
 		}
+		var o client.GetOptions
+		o.ApplyOptions(options)
+		if o.UnsafeDisableDeepCopy != nil && *o.UnsafeDisableDeepCopy {
+			reflect.ValueOf(into).Elem().Set(reflect.ValueOf(found).Elem())
+			return nil
+		}
 		fill(found, into)
 		return nil
 	}
-	return c.call(ctx, "Get"+kindOf(into).Name(), func() error { return c.p.w.api.get(key, into) })
+	return c.call(ctx, "Get"+kindOf(into).Name(), key.Name, func() error { return c.p.w.api.get(key, into) })
 }
 
 // List implements client.Reader.
@@ -69,14 +75,16 @@ func (c *caller) List(ctx context.Context, list client.ObjectList, options ...cl
 		chosen(items, all, &o)
 		return nil
 	}
-	return c.call(ctx, "List"+k.Name(), func() error {
+	return c.call(ctx, "List"+k.Name(), "", func() error {
 		chosen(items, c.p.w.api.all(k), &o)
 		return nil
 	})
 }
 
-// chosen puts copies of the objects that a list asks for into it.
+// chosen puts the objects that a list asks for into it: copies, unless the caller promises not to change them.
 func chosen(items reflect.Value, all []client.Object, o *client.ListOptions) {
+	shared := o.UnsafeDisableDeepCopy != nil && *o.UnsafeDisableDeepCopy
+	items.Grow(len(all))
 	for _, found := range all {
 		if o.Namespace != "" && found.GetNamespace() != o.Namespace {
 			continue
@@ -86,7 +94,10 @@ func chosen(items reflect.Value, all []client.Object, o *client.ListOptions) {
 				continue
 			}
 		}
-		items.Set(reflect.Append(items, reflect.ValueOf(found.DeepCopyObject()).Elem()))
+		if !shared {
+			found = found.DeepCopyObject().(client.Object)
+		}
+		items.Set(reflect.Append(items, reflect.ValueOf(found).Elem()))
 	}
 }
 
@@ -95,17 +106,17 @@ func (c *caller) Create(ctx context.Context, o client.Object, _ ...client.Create
 	if _, is := o.(*eventsv1.Event); is {
 		return nil
 	}
-	return c.call(ctx, "Create"+kindOf(o).Name(), func() error { return c.p.w.api.create(o) })
+	return c.call(ctx, "Create"+kindOf(o).Name(), o.GetName(), func() error { return c.p.w.api.create(o) })
 }
 
 // Update implements client.Writer.
 func (c *caller) Update(ctx context.Context, o client.Object, _ ...client.UpdateOption) error {
-	return c.call(ctx, "Update"+kindOf(o).Name(), func() error { return c.p.w.api.update(c.p.name, o, false) })
+	return c.call(ctx, "Update"+kindOf(o).Name(), o.GetName(), func() error { return c.p.w.api.update(c.p.name, o, false) })
 }
 
 // Delete implements client.Writer.
 func (c *caller) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
-	return c.call(ctx, "Delete"+kindOf(o).Name(), func() error {
+	return c.call(ctx, "Delete"+kindOf(o).Name(), o.GetName(), func() error {
 		if p, is := o.(*corev1.Pod); is {
 			c.p.w.oracle.ends(c.p, p)
 		}
@@ -127,7 +138,7 @@ func (c *caller) Patch(ctx context.Context, o client.Object, patch client.Patch,
 	if err := json.Unmarshal(data, &says); err != nil {
 		return err
 	}
-	return c.call(ctx, "PatchNode", func() error {
+	return c.call(ctx, "PatchNode", o.GetName(), func() error {
 		return edit(c.p.w.api, client.ObjectKeyFromObject(o), func(n *corev1.Node) {
 			for key, value := range says.Metadata.Labels {
 				if value == nil {
@@ -150,5 +161,5 @@ type statuses struct {
 
 // Update implements client.SubResourceWriter.
 func (s statuses) Update(ctx context.Context, o client.Object, _ ...client.SubResourceUpdateOption) error {
-	return s.c.call(ctx, "Update"+kindOf(o).Name()+"Status", func() error { return s.c.p.w.api.update(s.c.p.name, o, true) })
+	return s.c.call(ctx, "Update"+kindOf(o).Name()+"Status", o.GetName(), func() error { return s.c.p.w.api.update(s.c.p.name, o, true) })
 }

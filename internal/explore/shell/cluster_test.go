@@ -35,7 +35,7 @@ func (w *world) kubernetes() {
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.short}}}}
 			p.Status.Phase = corev1.PodPending
 			w.makes(p)
-			w.tells("pod %s is made", p.Name)
+			w.tells("cluster", "makes pod %s", p.Name)
 		}
 		for _, p := range pods {
 			if p.Spec.NodeName == "" {
@@ -57,10 +57,10 @@ func (w *world) schedules(v *volume, p *corev1.Pod) {
 	if len(fit) == 0 {
 		return
 	}
-	d := rolled(w.seed, "scheduler "+string(p.UID), 0)
+	d := rolled(w.seed, 0, "scheduler", string(p.UID))
 	node := fit[d.below(len(fit))]
 	if edit(w.api, client.ObjectKeyFromObject(p), func(p *corev1.Pod) { p.Spec.NodeName = node }) == nil {
-		w.tells("pod %s is bound to node %s", p.Name, node)
+		w.tells("cluster", "binds pod %s to node %s", p.Name, node)
 	}
 }
 

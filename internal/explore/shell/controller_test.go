@@ -36,16 +36,13 @@ func (w *world) controls(nth int, on *machine) {
 	if err := known.Listen(p.ctx, c.caches); err != nil {
 		w.fail("places: %v", err)
 	}
-	r := &oversight.Reconciler{
+	r := w.mistake.controller.of(p, &oversight.Reconciler{
 		Client: driver.Disk().View(cached), Live: driver.Disk().Live(live),
 		Contact: &oversight.Contact{Leases: leases{live}, Namespace: namespace, Clock: clock.RealClock{}, Log: logr.Discard()},
 		Peers:   peers{p}, Witnesses: witnesses{p}, Places: known,
 		Leads: func() bool { return nth == 0 }, Clock: clock.RealClock{}, Rules: ownership.OverseeRules, Instance: p.name,
-		FreshID: func() string {
-			d := p.dice("FreshID")
-			return fmt.Sprintf("%s-%x", p.name, d.next())
-		},
-	}
+		FreshID: p.freshID,
+	})
 	m := &managed{c: c}
 	if err := r.SetupWithManager(m, ticking{p: p}); err != nil {
 		w.fail("oversight: %v", err)
@@ -104,7 +101,7 @@ func (w *world) replaced() {
 		}
 		first := nth
 		if time.Since(w.began) > 0 {
-			d := rolled(w.seed, fmt.Sprint("controller ", nth), uint64(time.Since(w.began)))
+			d := rolled(w.seed, uint64(time.Since(w.began)), fmt.Sprint("controller ", nth))
 			first = d.below(len(w.machines))
 		}
 		if on := w.machines[first%len(w.machines)]; on.runs() {

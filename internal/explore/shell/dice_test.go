@@ -6,11 +6,14 @@ import "time"
 // goroutines ask: two that run in the same moment cannot exchange theirs.
 type dice uint64
 
-// rolled are the dice about something.
-func rolled(seed uint64, about string, nth uint64) dice {
+// rolled are the dice about something, for the nth time.
+func rolled(seed, nth uint64, about ...string) dice {
 	h := seed ^ 0xcbf29ce484222325
-	for i := range len(about) {
-		h = (h ^ uint64(about[i])) * 0x100000001b3
+	for _, word := range about {
+		for i := range len(word) {
+			h = (h ^ uint64(word[i])) * 0x100000001b3
+		}
+		h = (h ^ ' ') * 0x100000001b3
 	}
 	return dice(h + nth*0x9e3779b97f4a7c15)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
 	"berth.dev/berth/internal/guard"
@@ -43,7 +42,7 @@ func (t *ticker) Stop()               { t.stop() }
 func (t ticking) NewTicker(every time.Duration) clock.Ticker {
 	ctx, stop := context.WithCancel(t.p.ctx)
 	k := &ticker{out: make(chan time.Time, 1), stop: stop}
-	d := t.p.dice("ticks")
+	d := rolled(t.p.w.seed, 0, t.p.name, "ticks") // the same of all its tickers: two may be made in one moment
 	go func() {
 		if t.p.passes(ctx, d.upTo(every)) != nil {
 			return
@@ -70,11 +69,11 @@ func (t ticking) NewTicker(every time.Duration) clock.Ticker {
 func (m *machine) guards() {
 	p := m.begins("guard")
 	s := &sentry{p: p, m: m}
-	k, err := keep.New(keep.Config{
+	k, err := keep.New(m.w.mistake.guard.of(p, keep.Config{
 		Boot: m.bootID(), Now: m.bootClock, Node: m.name,
 		Lease: &lease.Lease{Client: &caller{p: p}, Node: m.name, Namespace: namespace, Boot: m.bootID(), Now: time.Now},
-		Peers: s, Writers: s, Watchdog: (*dog)(s), Store: s, Clock: ticking{p: p}, Log: logr.Discard(),
-	})
+		Peers: s, Writers: s, Watchdog: (*dog)(s), Store: s, Clock: ticking{p: p}, Log: m.w.log(p),
+	}))
 	if err != nil {
 		m.w.fail("the guard of %s does not begin: %v", m.name, err)
 		return
@@ -94,13 +93,18 @@ func (s *sentry) Save(k keep.State) error {
 	if s.p.isDead() {
 		return errDead
 	}
-	s.m.w.locked(func() { s.m.kept = k })
+	s.m.w.locked(func() {
+		if was := s.m.kept; was.Fenced != k.Fenced || len(was.Open) != len(k.Open) {
+			s.m.w.tells(s.p.name, "is fenced: %t; knows of %d open epochs", k.Fenced, len(k.Open))
+		}
+		s.m.kept = k
+	})
 	return nil
 }
 
 // Contacts implements keep.Peers.
 func (s *sentry) Contacts(ctx context.Context, nodes []string) (answers []ownership.PeerContact) {
-	d := s.p.dice("Contacts")
+	d := s.p.dice("Contacts", "")
 	if s.p.passes(ctx, d.upTo(100*time.Millisecond)) != nil {
 		return nil
 	}
@@ -115,7 +119,7 @@ func (s *sentry) Contacts(ctx context.Context, nodes []string) (answers []owners
 
 // Stop implements keep.Writers.
 func (s *sentry) Stop(h guard.Holding) error {
-	return s.p.effect(s.p.ctx, local, "Stop", func() error {
+	return s.p.effect(s.p.ctx, local, "Stop", h.Device, func() error {
 		k := s.m.kernelOf(h)
 		if err := k.kills(s.p); err != nil {
 			return err
@@ -128,6 +132,7 @@ func (s *sentry) Stop(h guard.Holding) error {
 		}
 		if len(paths) > 0 {
 			s.m.w.count("writers stopped by guards")
+			s.m.w.tells(s.p.name, "has stopped the writers of %s", k.v.short)
 		}
 		return nil
 	})
@@ -135,7 +140,7 @@ func (s *sentry) Stop(h guard.Holding) error {
 
 // Free implements keep.Writers.
 func (s *sentry) Free(h guard.Holding) error {
-	return s.p.effect(s.p.ctx, local, "Free", func() error { return s.m.kernelOf(h).held() })
+	return s.p.effect(s.p.ctx, local, "Free", h.Device, func() error { return s.m.kernelOf(h).held() })
 }
 
 // Allow implements keep.Writers.
@@ -205,6 +210,7 @@ func (m *machine) bites(boot int64, at time.Time) {
 	m.w.locked(func() { due = m.up.Load() && m.armed && m.boot.Load() == boot && m.resets.Equal(at) })
 	if due {
 		m.w.count("resets by watchdogs")
+		m.w.tells(m.name, "is reset by its watchdog")
 		m.powersOff()
 		time.AfterFunc(3*time.Second+time.Duration(m.boot.Load()), m.powersOn)
 	}
@@ -215,8 +221,8 @@ type door struct{ p *process }
 
 var errNoGuard = errors.New("the guard does not answer")
 
-func (x door) call(ctx context.Context, what string, f func(s *sentry) error) error {
-	return x.p.effect(ctx, local, what, func() error {
+func (x door) call(ctx context.Context, what, about string, f func(s *sentry) error) error {
+	return x.p.effect(ctx, local, what, about, func() error {
 		var s *sentry
 		x.p.w.locked(func() { s = x.p.m.guard })
 		if s == nil || s.p.isDead() {
@@ -228,7 +234,7 @@ func (x door) call(ctx context.Context, what string, f func(s *sentry) error) er
 
 // Open implements owner.Guard.
 func (x door) Open(ctx context.Context, e guard.Epoch) (warning string, err error) {
-	err = x.call(ctx, "GuardOpen", func(s *sentry) error {
+	err = x.call(ctx, "GuardOpen", e.Volume, func(s *sentry) error {
 		warning, err = s.Keeper.Open(e, "agent")
 		return err
 	})
@@ -237,12 +243,12 @@ func (x door) Open(ctx context.Context, e guard.Epoch) (warning string, err erro
 
 // Close implements owner.Guard.
 func (x door) Close(ctx context.Context, e guard.Epoch) error {
-	return x.call(ctx, "GuardClose", func(s *sentry) error { return s.Keeper.Close(e) })
+	return x.call(ctx, "GuardClose", e.Volume, func(s *sentry) error { return s.Keeper.Close(e) })
 }
 
 // Closed implements owner.Guard.
 func (x door) Closed(ctx context.Context) error {
-	return x.call(ctx, "GuardClosed", func(s *sentry) error {
+	return x.call(ctx, "GuardClosed", "", func(s *sentry) error {
 		x.p.w.oracle.vouches(x.p.m)
 		return s.Keeper.Closed("agent")
 	})
@@ -250,7 +256,7 @@ func (x door) Closed(ctx context.Context) error {
 
 // Status implements owner.Guard.
 func (x door) Status(ctx context.Context) (status keep.Status, err error) {
-	err = x.call(ctx, "GuardStatus", func(s *sentry) error {
+	err = x.call(ctx, "GuardStatus", "", func(s *sentry) error {
 		status = s.Keeper.Status()
 		return nil
 	})

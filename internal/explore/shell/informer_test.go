@@ -120,7 +120,7 @@ func (i *informer) hears(o client.Object, gone bool) {
 		return
 	}
 	i.heard++
-	d := rolled(i.p.w.seed, i.p.name+" hears of "+i.kind.Name(), i.heard)
+	d := rolled(i.p.w.seed, i.heard, i.p.name, "hears of", i.kind.Name())
 	at := time.Now().Add(d.upTo(100 * time.Millisecond))
 	if !at.After(i.last) {
 		at = i.last.Add(1)
@@ -144,7 +144,7 @@ func (i *informer) breaks() {
 	}
 	i.relists = true
 	i.heard++
-	d := rolled(i.p.w.seed, i.p.name+" lists "+i.kind.Name(), i.heard)
+	d := rolled(i.p.w.seed, i.heard, i.p.name, "lists", i.kind.Name())
 	time.AfterFunc(d.between(200*time.Millisecond, 3*time.Second), i.list)
 }
 

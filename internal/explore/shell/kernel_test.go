@@ -93,6 +93,7 @@ func (k *kernel) runs(uid types.UID) error {
 	ctx, stop := context.WithCancel(k.m.os.ctx)
 	c := &container{uid: uid, k: k, device: device, epoch: k.epoch, stop: stop}
 	k.binds[uid], k.containers[uid] = true, c
+	w.tells(k.m.name, "runs a pod with %s in epoch %v", k.v.short, k.epoch)
 	go c.lives(ctx, k.m.os)
 	return nil
 }
@@ -100,7 +101,7 @@ func (k *kernel) runs(uid types.UID) error {
 // lives lets the container write until it is killed.
 func (c *container) lives(ctx context.Context, p *process) {
 	for {
-		d := p.dice("write " + string(c.uid))
+		d := p.dice("write", string(c.uid))
 		if p.passes(ctx, d.between(300*time.Millisecond, 2*time.Second)) != nil {
 			return
 		}
@@ -116,6 +117,7 @@ func (c *container) writes(d *dice, p *process) {
 	if c.killed {
 		return
 	}
+	w.oracle.sends(k)
 	data := fmt.Sprintf("%s %d", p.name, d.next()%1e9)
 	if d.chance(3) {
 		c.device.Buffer(data)
@@ -137,8 +139,10 @@ func (c *container) writes(d *dice, p *process) {
 	}
 	k.flying++
 	late := d.upTo(20 * time.Millisecond)
-	if w.troubledNow() && d.chance(20) {
-		late = d.between(time.Second, 20*time.Second)
+	do := doing{"late write", string(c.uid)}
+	nth := p.again(do)
+	if x := rolled(w.seed, nth, p.name, do.what, do.about); w.strikes(strike{p.name, do, nth}, x.chance(20)) {
+		late = x.between(time.Second, 20*time.Second)
 	}
 	time.AfterFunc(late, func() { c.lands(command) })
 }
@@ -170,6 +174,9 @@ func (k *kernel) kills(p *process, uids ...types.UID) error {
 			if len(uids) > 0 && !slices.Contains(uids, uid) {
 				continue
 			}
+			if !c.killed {
+				w.tells(p.name, "kills the pod of %s", k.v.short)
+			}
 			c.killed = true
 			c.stop()
 		}
@@ -197,6 +204,7 @@ func (k *kernel) unmounts(path string) {
 	defer w.mu.Unlock()
 	if path == k.stagePath() {
 		if k.staged != nil {
+			w.tells(k.m.name, "unmounts %s", k.v.short)
 			k.staged.Close()
 			k.staged = nil
 		}
@@ -223,7 +231,7 @@ type mounter struct {
 
 // Unmount implements mount.Mounter.
 func (x mounter) Unmount(ctx context.Context, path string) error {
-	return x.p.effect(ctx, local, "Unmount", func() error {
+	return x.p.effect(ctx, local, "Unmount", path, func() error {
 		for _, k := range x.p.m.all() {
 			k.m.w.mu.Lock()
 			found := slices.Contains(k.paths(), path)
@@ -265,7 +273,7 @@ var _ shared.Disks = disks{}
 func (d disks) node(of shared.Disk) *simdisk.Node { return d.p.m.kernel(of.Volume).node }
 
 func (d disks) call(ctx context.Context, what string, of shared.Disk, happens func() error) error {
-	return d.p.effect(ctx, toSAN, what+" "+of.Volume[len(of.Volume)-1:], happens)
+	return d.p.effect(ctx, toSAN, what, of.Volume, happens)
 }
 
 // Capabilities implements shared.Disks.

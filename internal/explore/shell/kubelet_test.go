@@ -39,7 +39,7 @@ func (m *machine) kubelets() {
 
 func (k *kubelet) every(d time.Duration, what string, f func()) {
 	for {
-		x := k.p.dice(what)
+		x := k.p.dice(what, "")
 		if k.p.passes(k.p.ctx, d/2+x.upTo(d)) != nil {
 			return
 		}
@@ -58,7 +58,7 @@ func (k *kubelet) renews() {
 		if key.Namespace == namespace && (a == nil || a.p.isDead()) {
 			continue
 		}
-		_ = c.call(k.p.ctx, "renew", func() error {
+		_ = c.call(k.p.ctx, "renew", key.Name, func() error {
 			return edit(k.m.w.api, key, func(l *coordinationv1.Lease) { l.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()} })
 		})
 	}
@@ -168,8 +168,15 @@ func (k *kubelet) stages(ctx context.Context, x *kernel, pod *corev1.Pod) {
 	}
 	k.set(k.staged, x.v.name, true)
 	_ = a.calls.Fetch(ctx, x.v.name)
+	d := k.p.dice("stages", x.v.name)
+	if k.p.passes(ctx, d.upTo(time.Millisecond)) != nil { // the next call does not come in the moment in which Fetch had the volume tended
+		return
+	}
 	err := a.calls.Take(ctx, x.v.name, func(ctx context.Context) error {
-		return a.p.effect(ctx, local, "Mount", func() error {
+		if err := a.p.lingers(ctx, "Check", x.v.name); err != nil { // of a filesystem, before it is mounted
+			return err
+		}
+		return a.p.effect(ctx, local, "Mount", x.v.name, func() error {
 			e, err := k.m.opened(x.v.name)
 			if err != nil {
 				return err
@@ -182,7 +189,10 @@ func (k *kubelet) stages(ctx context.Context, x *kernel, pod *corev1.Pod) {
 		return
 	}
 	err = a.calls.Holds(ctx, x.v.name, func(ctx context.Context) error {
-		return a.p.effect(ctx, local, "Bind", func() error { return x.runs(pod.UID) })
+		if err := a.p.lingers(ctx, "Prepare", x.v.name); err != nil {
+			return err
+		}
+		return a.p.effect(ctx, local, "Bind", x.v.name, func() error { return x.runs(pod.UID) })
 	})
 	if err != nil {
 		k.m.w.note(k.m, x.v, err)
@@ -194,7 +204,7 @@ func (k *kubelet) stages(ctx context.Context, x *kernel, pod *corev1.Pod) {
 	k.m.w.oracle.began(pod.UID)
 	for k.p.ctx.Err() == nil {
 		c := &caller{p: k.p}
-		err := c.call(k.p.ctx, "UpdatePodStatus", func() error {
+		err := c.call(k.p.ctx, "UpdatePodStatus", pod.Name, func() error {
 			return edit(k.m.w.api, client.ObjectKeyFromObject(pod), func(p *corev1.Pod) {
 				if p.UID == pod.UID {
 					p.Status.Phase = corev1.PodRunning
@@ -214,7 +224,7 @@ func (k *kubelet) unstages(ctx context.Context, x *kernel) {
 	}
 	err := a.calls.Give(ctx, x.v.name, staging.Off{
 		Unmount: func(ctx context.Context) error {
-			return a.p.effect(ctx, local, "Unstage", func() error {
+			return a.p.effect(ctx, local, "Unstage", x.v.name, func() error {
 				x.unmounts(x.stagePath())
 				return nil
 			})

@@ -36,6 +36,7 @@ type machine struct {
 	lives int
 	boot  atomic.Int64
 	disk  *journaltest.Disk // of the journal
+	memo  memo
 
 	up atomic.Bool
 	// resume is closed when the machine wakes; nil while it is awake.
@@ -43,10 +44,12 @@ type machine struct {
 	// frozen is for how long its clock has stood still.
 	frozen time.Duration
 	slept  time.Time
-	// still: its clock stands still while it sleeps.
-	still   bool
-	apiAway bool
-	sanAway bool
+	// still: its clock stands still while it sleeps. stood is when it last ran on after that, and woke when the
+	// machine last woke.
+	still       bool
+	stood, woke time.Time
+	apiAway     bool
+	sanAway     bool
 	// peersAway: it reaches no other node, and none reaches it.
 	peersAway bool
 	tainted   atomic.Bool
@@ -103,7 +106,9 @@ func (m *machine) wakes() {
 		}
 		if m.still {
 			m.frozen += time.Since(m.slept)
+			m.stood = time.Now()
 		}
+		m.woke = time.Now()
 		close(m.resume)
 		m.resume = nil
 	})
@@ -172,6 +177,7 @@ func (m *machine) powersOn() {
 	m.w.locked(func() {
 		m.boot.Add(1)
 		m.up.Store(true)
+		m.w.tells(m.name, "begins boot %d", m.boot.Load())
 		m.armed, m.kept, m.kernels = false, keep.State{}, map[string]*kernel{}
 		for _, v := range m.w.volumes {
 			m.kernels[v.name] = &kernel{m: m, v: v, node: v.target.Node(m.name), binds: map[types.UID]bool{}, containers: map[types.UID]*container{}}
@@ -190,6 +196,9 @@ func (m *machine) powersOff() {
 	m.wakes()
 	if !m.up.Load() {
 		return
+	}
+	if !m.w.over() {
+		m.w.tells(m.name, "loses its power")
 	}
 	m.os.dies()
 	m.guard.p.dies()
@@ -242,17 +251,21 @@ type node struct {
 }
 
 // FreshID implements owner.World.
-func (n *node) FreshID() string {
-	d := n.p.dice("FreshID")
-	return fmt.Sprintf("%s-%x", n.p.name, d.next())
+func (n *node) FreshID() string { return n.p.freshID() }
+
+// Load implements owner.World.
+func (n *node) Load(volume string) (journal.Kept, bool, error) {
+	return n.p.m.memo.load(n.Journal, volume)
 }
 
 // Store implements owner.World.
 func (n *node) Store(k journal.Kept) error {
-	return n.p.effect(n.p.ctx, local, "Store", func() error {
+	return n.p.effect(n.p.ctx, local, "Store", k.Volume, func() error {
 		err := n.Node.Store(k)
 		if err == nil {
 			n.p.w.oracle.keeps(n.p.m, k)
+			n.p.w.tells(n.p.name, "keeps of %s: promised %v, opened %v, closed %v, flushed %v, pods may have %v",
+				n.p.w.short(k.Volume), k.Promise.Epoch, k.Opened, k.Closed, k.Flushed, k.Taken.Epoch)
 		}
 		return err
 	})
@@ -260,20 +273,21 @@ func (n *node) Store(k journal.Kept) error {
 
 func (m *machine) agents() {
 	p := m.begins("agent")
-	a := &agent{p: p, kept: journal.Journal{Files: m.disk}, locks: &keyed.Locks[string]{}}
+	x := m.w.mistake
+	a := &agent{p: p, kept: journal.Journal{Files: x.files.of(p, m.disk)}, locks: &keyed.Locks[string]{}}
 	a.loop = owner.NewLoop(p.ctx, ticking{p: p}, logr.Discard())
 	api := &caller{p: p}
 	a.owner = owner.New(owner.Config{
-		Node: m.name, Boot: m.bootID(), Locks: a.locks, Medium: owner.Attachments(disks{p}, owner.Locate), Rules: ownership.NodeRules(),
-		World: m.w.mistake.agent(&node{p: p, Node: &owner.Node{
+		Node: m.name, Boot: m.bootID(), Locks: x.locks.of(p, a.locks), Medium: owner.Attachments(x.disks.of(p, disks{p}), owner.Locate), Rules: ownership.NodeRules(),
+		World: x.world.of(p, &node{p: p, Node: x.node.of(p, &owner.Node{
 			Journal: a.kept, Peers: peers{p}, Live: driver.Disk().Live(api), Status: api,
 			Guard: door{p}, Holding: m.holding, MountTable: m.table, Mounter: mounter{p: p}, Cover: func(string) error { return nil },
 			OutOfService: func(context.Context) (bool, error) { return m.tainted.Load(), nil },
 			Clock:        clock.RealClock{}, Warn: func(string, string) {},
-		}}),
+		})}),
 		Poke: a.loop.Poke, Background: a.loop.Background, Log: m.w.log(p),
 	})
-	a.calls = m.w.mistake.calls(a.owner)
+	a.calls = x.calls.of(p, a.owner)
 	m.w.locked(func() { m.agent = a })
 	c := newCaches(p)
 	c.of(kindOf(&v1alpha1.Volume{})).tells(toolscache.ResourceEventHandlerFuncs{
@@ -288,7 +302,7 @@ func (a *agent) seen(object any) {
 	if !ok {
 		return
 	}
-	_, known, err := a.kept.Load(v.Name)
+	_, known, err := a.p.m.memo.load(a.kept, v.Name)
 	here := func(e v1alpha1.OwnedReplica) bool { return e.Node == a.p.m.name }
 	if r := v.Status.Ownership; known || err != nil || r != nil && (r.Primary.Node == a.p.m.name || slices.ContainsFunc(r.Replicas, here)) {
 		a.loop.Poke(v.Name, 0)
@@ -311,7 +325,7 @@ func (x peers) Ask(ctx context.Context, volume string, nodes []string) (answers 
 	came := make([]*ownership.Peer, len(nodes))
 	done := make(chan struct{}, len(nodes))
 	for i, n := range nodes {
-		d := x.p.dice("Ask " + n)
+		d := x.p.dice("Ask "+n, volume)
 		go func() {
 			defer func() { done <- struct{}{} }()
 			if waits(ctx, d.upTo(10*time.Millisecond)) != nil {
@@ -371,6 +385,6 @@ func (m *machine) durable(volume string) journal.Kept {
 }
 
 func (m *machine) opened(volume string) (lineage.Epoch, error) {
-	k, _, err := journal.Journal{Files: m.disk}.Load(volume)
+	k, _, err := m.memo.load(journal.Journal{Files: m.disk}, volume)
 	return k.Opened, err
 }

@@ -1,95 +1,101 @@
 package shell
 
 import (
-	"context"
+	"flag"
+	"slices"
 	"testing"
 
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/agent/owner"
-	"berth.dev/berth/internal/lineage"
-	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/controller/oversight"
+	"berth.dev/berth/internal/guard/keep"
+	"berth.dev/berth/internal/provision/shared"
 	"berth.dev/berth/internal/publish/staging"
 )
 
-// mistake is one of a shell. None is the product.
-type mistake string
+// mistake is one of a shell. It is made where the shell meets the world, so the product has no hooks for it. The
+// zero mistake is none: the product.
+type mistake struct {
+	class class
+	name  string
+	// thought is what its author may have thought.
+	thought string
+	// seen is a schedule that showed it, where the search begins.
+	seen uint64
+
+	files      seam[journal.Files]
+	disks      seam[shared.Disks]
+	node       seam[*owner.Node]
+	world      seam[owner.World]
+	locks      seam[staging.Locks]
+	calls      seam[staging.Owner]
+	guard      seam[keep.Config]
+	controller seam[*oversight.Reconciler]
+}
+
+// seam puts a mistake in the place of what a process has.
+type seam[T any] func(p *process, right T) T
+
+// of returns what a process has.
+func (s seam[T]) of(p *process, right T) T {
+	if s == nil {
+		return right
+	}
+	return s(p, right)
+}
+
+// class of mistakes.
+type class string
 
 const (
-	none             mistake = ""
-	noFsync          mistake = "no-fsync"
-	notKept          mistake = "not-kept"
-	guardNotTold     mistake = "guard-not-told"
-	activeNotWritten mistake = "active-not-written"
-	answeredEarly    mistake = "answered-early"
+	nilOnError    class = "nil on error"
+	noFsync       class = "no fsync"
+	lockDropped   class = "lock dropped"
+	conflictLost  class = "conflict swallowed"
+	answeredEarly class = "acknowledged before applied"
+	staleRead     class = "stale read"
+	outOfOrder    class = "a step left out"
 )
 
-// agent returns the world of an agent with the mistake.
-func (x mistake) agent(w owner.World) owner.World {
-	switch x {
-	case notKept:
-		return forgetful{w}
-	case guardNotTold:
-		return silent{w}
-	case activeNotWritten:
-		return hasty{w}
-	}
-	return w
-}
-
-type forgetful struct{ owner.World }
-
-func (forgetful) Store(journal.Kept) error { return nil }
-
-type silent struct{ owner.World }
-
-func (silent) OpenEpoch(context.Context, string, lineage.Epoch, provision.Content, bool) error {
-	return nil
-}
-
-type hasty struct{ owner.World }
-
-func (h hasty) Replace(ctx context.Context, v *v1alpha1.Volume) error {
-	if v.Status.Ownership.Primary.Phase == v1alpha1.PrimaryActive {
-		return nil
-	}
-	return h.World.Replace(ctx, v)
-}
-
-// calls returns the Owner that a kubelet's calls come to.
-func (x mistake) calls(o staging.Owner) staging.Owner {
-	if x == answeredEarly {
-		return hurried{o}
-	}
-	return o
-}
-
-type hurried struct{ staging.Owner }
-
-func (h hurried) Give(ctx context.Context, id string, off staging.Off) error {
-	_ = h.Owner.Give(ctx, id, off)
-	return nil
-}
+var planted = slices.Concat(mistakesOfAgents, mistakesOfDisks, mistakesOfGuards, mistakesOfControllers)
 
 // attempts is how many schedules look for each mistake.
-const attempts = 40
+var attempts = flag.Uint64("attempts", 300, "how many schedules look for each planted mistake")
 
 func TestPlantedMistakesOfAShellAreCaught(t *testing.T) {
-	for x, thought := range map[mistake]string{
-		noFsync:          "a file that was renamed is on the disk",
-		notKept:          "the journal can follow later",
-		guardNotTold:     "the guard will see the mount",
-		activeNotWritten: "the next decision records it",
-		answeredEarly:    "the volume is unmounted, so the pod may go",
-	} {
-		t.Run(string(x), func(t *testing.T) {
-			for seed := range uint64(attempts) {
-				if v := play(t, seed, planOf(seed), x).broken(); v != "" {
-					t.Logf("schedule %d: %s", seed, v)
-					return
+	for i := range planted {
+		x := &planted[i]
+		t.Run(x.name, func(t *testing.T) {
+			began := processor()
+			for n := range *attempts {
+				seed := (x.seen + n) % *attempts
+				w := play(t, seed, planOf(seed), x)
+				if w.broken() == "" {
+					continue
 				}
+				t.Logf("%s: schedule %d (%v): %s", x.class, seed, processor()-began, w.broken())
+				if *story {
+					t.Log(shrunk(t, w))
+				}
+				return
 			}
-			t.Errorf("%d schedules show nothing wrong with: %s", attempts, thought)
+			t.Errorf("%d schedules show nothing wrong with: %s", *attempts, x.thought)
 		})
+	}
+}
+
+func TestMistakesOfEachClassArePlanted(t *testing.T) {
+	names, classes := map[string]bool{}, map[class]int{}
+	for i := range planted {
+		names[planted[i].name] = true
+		classes[planted[i].class]++
+	}
+	if len(names) < 20 || len(names) != len(planted) {
+		t.Errorf("%d mistakes with %d names", len(planted), len(names))
+	}
+	for _, c := range []class{nilOnError, noFsync, lockDropped, conflictLost, answeredEarly, staleRead} {
+		if classes[c] < 2 {
+			t.Errorf("%d mistakes of the class %q", classes[c], c)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +20,9 @@ type oracle struct {
 	w         *world
 	mu        sync.Mutex
 	violation string
-	counts    map[string]int
+	// class is the promise that it breaks: its words, without the names.
+	class  string
+	counts map[string]int
 	// owners are the epochs that a record once called Active, with their node.
 	owners map[string]string
 	// lost are the epochs of which a write did not reach the disk.
@@ -30,6 +31,8 @@ type oracle struct {
 	acked map[string][]string
 	// back are the volumes whose record came from a backup.
 	back map[string]bool
+	// renewed are when the Lease of each node's guard was renewed last, at the API server.
+	renewed map[string][]time.Time
 	// closed is the newest epoch that a machine kept as given up, by machine and volume.
 	closed map[string]uint64
 }
@@ -37,15 +40,16 @@ type oracle struct {
 func newOracle(w *world) *oracle {
 	return &oracle{
 		w: w, counts: map[string]int{}, owners: map[string]string{}, lost: map[lineage.Epoch]bool{}, acked: map[string][]string{},
-		back: map[string]bool{}, closed: map[string]uint64{},
+		back: map[string]bool{}, closed: map[string]uint64{}, renewed: map[string][]time.Time{},
 	}
 }
 
 // fails notes the first violation. It is called with the oracle's lock.
 func (o *oracle) fails(format string, args ...any) {
 	if o.violation == "" {
-		o.violation = fmt.Sprintf(format, args...)
+		o.violation, o.class = fmt.Sprintf(format, args...), format
 		o.w.broke = time.Since(o.w.began)
+		o.w.tale.ends("BROKEN", "%s", o.violation)
 	}
 }
 
@@ -68,11 +72,19 @@ func (o *oracle) record(who string, old, v *v1alpha1.Volume) {
 		return
 	}
 	writes, e := o.writes(v.Name, is), epochOf(is)
-	o.w.tells("record of %s by %s: %s of %q in epoch %v, clean %v", v.Name[len(v.Name)-1:], who, is.Primary.Phase, is.Primary.Node, e, is.Clean)
+	o.w.tells(who, "writes the record of %s: %s of %q in epoch %v, clean %t%s", o.w.short(v.Name), is.Primary.Phase, is.Primary.Node, e, is.Clean, entries(is))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if was == nil {
 		return
+	}
+	if before := epochOf(was); !o.back[v.Name] {
+		switch old := was.Primary.Phase; {
+		case e.Number < before.Number:
+			o.fails("%s takes the record of %s back from epoch %v to %v", who, v.Name, before, e)
+		case e == before && is.Primary.Phase == v1alpha1.PrimaryActive && (old == v1alpha1.PrimaryFenced || old == v1alpha1.PrimaryReleased):
+			o.fails("%s calls epoch %v of %s active, and it was %s", who, e, v.Name, old)
+		}
 	}
 	switch phase := is.Primary.Phase; {
 	case phase == v1alpha1.PrimaryActive:
@@ -97,6 +109,18 @@ func (o *oracle) record(who string, old, v *v1alpha1.Volume) {
 			o.fails("%s releases epoch %v of %s as clean, and a write of it did not reach the disk", who, e, v.Name)
 		}
 	}
+}
+
+// entries are a record's replicas, for a story.
+func entries(r *v1alpha1.Ownership) (s string) {
+	for i := range r.Replicas {
+		e := &r.Replicas[i]
+		s += fmt.Sprintf("; %s is %s", e.Node, e.State)
+		if e.Fenced != nil {
+			s += fmt.Sprintf(" and shut out epoch %d", e.Fenced.Number)
+		}
+	}
+	return s
 }
 
 func epochOf(r *v1alpha1.Ownership) lineage.Epoch {
@@ -131,9 +155,7 @@ func (o *oracle) mounts(k *kernel, e lineage.Epoch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.counts["mounts"]++
-	if o.w.plan.verbose {
-		o.w.story = append(o.w.story, fmt.Sprintf("%7.3f  %s mounts %s in epoch %v", time.Since(o.w.began).Seconds(), k.m.name, k.v.short, e))
-	}
+	o.w.tells(k.m.name, "mounts %s in epoch %v", k.v.short, e)
 	known := false
 	for _, open := range k.m.kept.Open {
 		known = known || open.Volume == k.v.name && open.Epoch == e
@@ -168,6 +190,7 @@ func (o *oracle) keeps(m *machine, k journal.Kept) {
 func (o *oracle) reserves(p *process, from, key ownership.RawKey) {
 	number := func(k ownership.RawKey) uint64 { return uint64(k) >> 32 & (1<<30 - 1) }
 	fence := func(k ownership.RawKey) bool { return k>>62&1 == 1 }
+	o.w.tells(p.name, "takes the reservation %#x from %#x", uint64(key), uint64(from))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if from != 0 && number(from) != number(key) {
@@ -217,6 +240,7 @@ func (o *oracle) wrote(e lineage.Epoch, err error) {
 		return
 	}
 	o.counts["refused writes"]++
+	o.w.tells("target", "refuses a write of epoch %v: %v", e, err)
 	o.lost[e] = true
 }
 
@@ -236,6 +260,7 @@ func (o *oracle) ends(p *process, pod *corev1.Pod) {
 		return
 	}
 	o.w.count("pods ended by oversight")
+	o.w.tells(p.name, "ends pod %s", pod.Name)
 	m := o.w.machine(now.Spec.NodeName)
 	r := one[v1alpha1.Volume](o.w.api, client.ObjectKey{Name: volumeOf(now)}).Status.Ownership
 	if m == nil || r == nil || r.Primary.Node != m.name || r.Primary.Phase != v1alpha1.PrimaryActive {
@@ -251,75 +276,4 @@ func (o *oracle) ends(p *process, pod *corev1.Pod) {
 	if alive {
 		o.w.fail("%s ends pod %s, which writes in the present epoch %v", p.name, now.Name, epochOf(r))
 	}
-}
-
-// logs judges what the disks executed: once a later epoch has written, no earlier one does, and what a pod was
-// told of is there.
-func (o *oracle) logs() {
-	for _, v := range o.w.volumes {
-		log, err := v.target.Log()
-		if err != nil {
-			o.w.fail("the log of %s: %v", v.short, err)
-		}
-		o.mu.Lock()
-		seen, there := map[lineage.Epoch]string{}, map[string]bool{}
-		var last lineage.Epoch
-		for i, w := range log {
-			node, known := seen[w.Epoch]
-			switch {
-			case known && node != w.Node:
-				o.fails("%s, write %d: epoch %v is written by %s and %s", v.short, i, w.Epoch, node, w.Node)
-			case known && w.Epoch != last:
-				o.fails("%s, write %d: epoch %v writes again after epoch %v", v.short, i, w.Epoch, last)
-			case !known && w.Epoch.Number <= last.Number:
-				o.fails("%s, write %d: epoch %v follows epoch %v", v.short, i, w.Epoch, last)
-			}
-			seen[w.Epoch], last = w.Node, w.Epoch
-			there[w.Data] = true
-		}
-		if i := slices.IndexFunc(o.acked[v.name], func(data string) bool { return !there[data] }); i >= 0 {
-			o.fails("%s: a pod was told that %q is written, and the disk does not have it", v.short, o.acked[v.name][i])
-		}
-		o.mu.Unlock()
-	}
-}
-
-// restless says why the cluster is not at rest; empty if it is.
-func (o *oracle) restless() string {
-	for _, v := range o.w.volumes {
-		r := one[v1alpha1.Volume](o.w.api, client.ObjectKey{Name: v.name}).Status.Ownership
-		if r == nil {
-			return v.short + " has no record"
-		}
-		pods := o.w.pods(v)
-		if len(pods) != 1 {
-			return fmt.Sprintf("%s has %d pods", v.short, len(pods))
-		}
-		p := pods[0]
-		m := o.w.machine(p.Spec.NodeName)
-		says := fmt.Sprintf("the record says %s of %q in epoch %v", r.Primary.Phase, r.Primary.Node, epochOf(r))
-		if m == nil {
-			return fmt.Sprintf("%s: pod %s has no node; %s", v.short, p.Name, says)
-		}
-		var c *container
-		said := ""
-		o.w.locked(func() {
-			if k := m.kernels[v.name]; k != nil && k.containers[p.UID] != nil {
-				x := *k.containers[p.UID]
-				c = &x
-			}
-			said = o.w.said[m.name+" "+v.short]
-		})
-		switch {
-		case c == nil && p.Status.Phase == corev1.PodRunning:
-			return fmt.Sprintf("%s: pod %s on %s keeps a dead mount; %s", v.short, p.Name, m.name, says)
-		case c == nil:
-			return fmt.Sprintf("%s: pod %s on %s has no volume (%s); %s", v.short, p.Name, m.name, said, says)
-		case time.Since(c.wrote) > 6*time.Second:
-			return fmt.Sprintf("%s: pod %s on %s cannot write in epoch %v; %s", v.short, p.Name, m.name, c.epoch, says)
-		case r.Primary.Node != m.name || r.Primary.Phase != v1alpha1.PrimaryActive:
-			return fmt.Sprintf("%s: pod %s on %s writes in epoch %v, and %s", v.short, p.Name, m.name, c.epoch, says)
-		}
-	}
-	return ""
 }

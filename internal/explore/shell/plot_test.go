@@ -47,7 +47,7 @@ func (l *plot) meets(p *process, what string, sleeps, dies fault) {
 	if now == nil {
 		return
 	}
-	p.w.tells("PLOT %s of %s: %v", what, p.name, now)
+	p.w.tells("FAULT", "%s of %s: %v", what, p.name, now)
 	if now.what == sleeps {
 		p.m.sleeps(false)
 		time.AfterFunc(now.lasts, p.m.wakes)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,39 +25,49 @@ type process struct {
 	ctx  context.Context
 	stop context.CancelFunc
 
+	dead   atomic.Bool
 	mu     sync.Mutex
-	dead   bool
-	counts map[string]uint64
+	counts map[doing]uint64
 }
 
 func (m *machine) begins(kind string) *process {
 	m.lives++
-	p := &process{w: m.w, m: m, kind: kind, name: fmt.Sprintf("%s/%s-%d", m.name, kind, m.lives), counts: map[string]uint64{}}
+	p := &process{w: m.w, m: m, kind: kind, name: fmt.Sprintf("%s/%s-%d", m.name, kind, m.lives), counts: map[doing]uint64{}}
 	p.ctx, p.stop = context.WithCancel(m.w.ctx)
 	return p
 }
 
 // dies ends the process. Its goroutines find out at their next effect.
 func (p *process) dies() {
-	p.mu.Lock()
-	p.dead = true
-	p.mu.Unlock()
+	p.dead.Store(true)
 	p.stop()
 }
 
-func (p *process) isDead() bool {
+func (p *process) isDead() bool { return p.dead.Load() }
+
+// doing is something that a process does, and what it is about: goroutines that do the same to two objects in one
+// moment do not share dice.
+type doing struct{ what, about string }
+
+// again is how often the process has done something, this time included.
+func (p *process) again(d doing) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.dead
+	p.counts[d]++
+	return p.counts[d]
 }
 
 // dice are those of the next time that the process does something.
-func (p *process) dice(what string) dice {
-	p.mu.Lock()
-	p.counts[what]++
-	n := p.counts[what]
-	p.mu.Unlock()
-	return rolled(p.w.seed, p.name+" "+what, n)
+func (p *process) dice(what, about string) dice {
+	d := doing{what, about}
+	return rolled(p.w.seed, p.again(d), p.name, what, about)
+}
+
+// freshID is an id that the process gives once. It follows from the moment: two volumes that are decided about in one
+// moment do not share a count.
+func (p *process) freshID() string {
+	d := rolled(p.w.seed, uint64(time.Since(p.w.tale.began)), p.name, "FreshID")
+	return fmt.Sprintf("%s-%x", p.name, d.next())
 }
 
 // waits lets time pass. It ends early with the context.
@@ -81,6 +92,14 @@ func (p *process) passes(ctx context.Context, d time.Duration) error {
 	return err
 }
 
+// lingers lets a step take long now and then.
+func (p *process) lingers(ctx context.Context, what, about string) error {
+	if d := p.dice(what, about); d.chance(4) {
+		return p.passes(ctx, d.between(time.Second, 40*time.Second))
+	}
+	return nil
+}
+
 // way is how an effect reaches the thing that it changes.
 type way int
 
@@ -92,8 +111,10 @@ const (
 
 // effect lets an effect happen, or fail before it, or after it: then only its answer is lost. Between the
 // moments in which it is asked for, happens and is answered, anything else may happen.
-func (p *process) effect(ctx context.Context, by way, what string, happens func() error) error {
-	d := p.dice(what)
+func (p *process) effect(ctx context.Context, by way, what, about string, happens func() error) error {
+	do := doing{what, about}
+	nth := p.again(do)
+	d := rolled(p.w.seed, nth, p.name, what, about)
 	p.w.plot.reaches(p, what)
 	if err := p.passes(ctx, p.w.latency(&d, by, p.m)); err != nil {
 		return err
@@ -102,8 +123,10 @@ func (p *process) effect(ctx context.Context, by way, what string, happens func(
 		_ = p.passes(ctx, d.between(time.Second, 5*time.Second))
 		return errAway
 	}
-	fault := p.w.troubled() && d.chance(p.w.rare(by))
-	if fault && d.chance(2) {
+	hit, before := d.chance(p.w.rare(by)), d.chance(2)
+	fault := p.w.strikes(strike{p.name, do, nth}, hit)
+	if fault && before {
+		p.w.tells(p.name, "fails: %s %s", what, about)
 		return errFault
 	}
 	err := happens()
@@ -112,6 +135,7 @@ func (p *process) effect(ctx context.Context, by way, what string, happens func(
 		return late
 	}
 	if fault {
+		p.w.tells(p.name, "has no answer: %s %s is done", what, about)
 		return errFault
 	}
 	if p.m.cutFrom(by) {

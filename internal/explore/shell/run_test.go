@@ -2,7 +2,6 @@ package shell
 
 import (
 	"flag"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +24,7 @@ const (
 )
 
 // play plays a plan, and lets all faults end.
-func play(t *testing.T, seed uint64, p plan, x mistake) (w *world) {
+func play(t *testing.T, seed uint64, p plan, x *mistake) (w *world) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w = newWorld(t, seed, p, x)
@@ -55,8 +54,9 @@ func (w *world) steps() {
 
 // settles ends all faults. Each volume must then come to be written, by a pod that keeps it.
 func (w *world) settles() {
-	w.locked(func() { w.calm, w.slow = true, 0 })
-	w.tells("ALL FAULTS END")
+	w.calm.Store(true)
+	w.locked(func() { w.slow = 0 })
+	w.tells("END", "of all faults")
 	w.api.down.Store(false)
 	for _, m := range w.machines {
 		w.locked(func() { m.apiAway, m.peersAway = false, false })
@@ -89,13 +89,15 @@ func TestTheProductKeepsItsPromises(t *testing.T) {
 	began, lived := processor(), time.Duration(0)
 	for seed := *from; seed < *from+*schedules; seed++ {
 		p := planOf(seed)
-		p.verbose = *story
-		w := play(t, seed, p, none)
 		if *story {
-			t.Log(strings.Join(w.story, "\n"))
+			p.told = wholly
 		}
-		if v := w.broken(); v != "" {
-			t.Errorf("schedule %d: after %v: %s\n%s", seed, w.broke, v, p.String())
+		w := play(t, seed, p, &mistake{})
+		if *story {
+			t.Log(w.tale)
+		}
+		if w.broken() != "" {
+			t.Error(shrunk(t, w))
 		}
 		for what, n := range w.oracle.counts {
 			counts[what] += n
@@ -103,8 +105,8 @@ func TestTheProductKeepsItsPromises(t *testing.T) {
 		lived += w.lived
 	}
 	spent := processor() - began
-	t.Logf("%d schedules, %v of a cluster, %.0f hours in a minute of a processor: %v", *schedules, lived.Round(time.Second),
-		lived.Hours()/spent.Minutes(), counts)
+	t.Logf("%d schedules, %v of a cluster; in a minute of a processor %.0f schedules, and %.0f hours of a cluster: %v", *schedules, lived.Round(time.Second),
+		float64(*schedules)/spent.Minutes(), lived.Hours()/spent.Minutes(), counts)
 	for what, least := range map[string]uint64{ // in a hundred schedules
 		"takeovers": 100, "pre-emptions": 15, "refused writes": 50, "re-logins": 20, "target restarts": 5,
 		"controllers killed": 8, "API restores": 2, "fences": 5, "machines off": 10, "resets by watchdogs": 5, "writers stopped by guards": 2,

@@ -17,7 +17,7 @@ type leases struct{ c *caller }
 // List implements oversight.Leases.
 func (l leases) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	into := list.(*coordinationv1.LeaseList)
-	return l.c.call(ctx, "ListLease", func() error {
+	return l.c.call(ctx, "ListLease", "", func() error {
 		var o client.ListOptions
 		o.ApplyOptions(options)
 		a := l.c.p.w.api
@@ -38,7 +38,7 @@ func (l leases) Watch(ctx context.Context, _ client.ObjectList, options ...clien
 		return nil, err
 	}
 	x := &watcher{p: l.c.p, namespace: o.Namespace, out: make(chan watch.Event, 1000)}
-	err = l.c.call(ctx, "WatchLease", func() error {
+	err = l.c.call(ctx, "WatchLease", "", func() error {
 		a := l.c.p.w.api
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -76,7 +76,7 @@ func (x *watcher) brings(c change) {
 		return
 	}
 	x.heard++
-	d := rolled(x.p.w.seed, x.p.name+" watches", x.heard)
+	d := rolled(x.p.w.seed, x.heard, x.p.name, "watches")
 	at := time.Now().Add(d.upTo(50 * time.Millisecond))
 	if !at.After(x.last) {
 		at = x.last.Add(1)

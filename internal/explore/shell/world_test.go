@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -42,10 +41,11 @@ type world struct {
 	t       *testing.T
 	seed    uint64
 	ctx     context.Context
-	began   time.Time
-	mistake mistake
+	mistake *mistake
 	plan    plan
 	plot    *plot
+	singles *strikes
+	*tale
 
 	api         *api
 	machines    []*machine
@@ -54,13 +54,12 @@ type world struct {
 	oracle      *oracle
 	// persistent: the targets keep reservations through a loss of power.
 	persistent bool
+	// calm: all faults have ended. ended: so has the schedule.
+	calm, ended atomic.Bool
 
-	mu sync.Mutex
-	// calm: all faults have ended.
-	calm, ended  bool
+	mu           sync.Mutex
 	slow         time.Duration     // the most that the API server takes
 	said         map[string]string // the last refusal of a call, by machine and volume
-	story        []string
 	broke, lived time.Duration
 	counted      int // pods that were made
 }
@@ -90,10 +89,14 @@ func (w *world) broken() string {
 	return w.oracle.violation
 }
 
-func (w *world) over() (is bool) {
-	w.locked(func() { is = w.ended })
-	return is
+// class is the promise that was broken, without names; empty if none was.
+func (w *world) class() string {
+	w.oracle.mu.Lock()
+	defer w.oracle.mu.Unlock()
+	return w.oracle.class
 }
+
+func (w *world) over() bool { return w.ended.Load() }
 
 func (w *world) count(what string) {
 	w.oracle.mu.Lock()
@@ -101,13 +104,7 @@ func (w *world) count(what string) {
 	w.oracle.counts[what]++
 }
 
-func (w *world) troubled() (is bool) {
-	w.locked(func() { is = !w.calm })
-	return is
-}
-
-// troubledNow is troubled, with the lock.
-func (w *world) troubledNow() bool { return !w.calm }
+func (w *world) troubled() bool { return !w.calm.Load() }
 
 // rare is one in how many effects fails.
 func (w *world) rare(by way) int {
@@ -147,43 +144,9 @@ func (w *world) note(m *machine, v *volume, err error) {
 	w.locked(func() { w.said[m.name+" "+v.short] = err.Error() })
 }
 
-// tells adds a line to the story.
-func (w *world) tells(format string, args ...any) {
-	if !w.plan.verbose {
-		return
-	}
-	w.locked(func() {
-		w.story = append(w.story, fmt.Sprintf("%7.3f  ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
-	})
-}
-
-func (w *world) log(p *process) logr.Logger {
-	if !w.plan.verbose {
-		return logr.Discard()
-	}
-	return logr.New(&teller{w: w, who: p.name})
-}
-
-// teller puts what a process logs into the story.
-type teller struct {
-	w   *world
-	who string
-}
-
-func (t *teller) Init(logr.RuntimeInfo) {}
-func (t *teller) Enabled(int) bool      { return true }
-func (t *teller) Info(_ int, msg string, kv ...any) {
-	t.w.tells("%-14s %s %s", t.who, msg, strings.TrimSuffix(fmt.Sprintln(kv...), "\n"))
-}
-func (t *teller) Error(err error, msg string, kv ...any) {
-	t.w.tells("%-14s %s: %v %v", t.who, msg, err, kv)
-}
-func (t *teller) WithValues(...any) logr.LogSink { return t }
-func (t *teller) WithName(string) logr.LogSink   { return t }
-
 // newWorld makes a cluster in which nothing has happened yet.
-func newWorld(t *testing.T, seed uint64, p plan, x mistake) *world {
-	w := &world{t: t, seed: seed, began: time.Now(), mistake: x, plan: p, said: map[string]string{}, persistent: p.persistent, controllers: make([]*controller, p.controllers)}
+func newWorld(t *testing.T, seed uint64, p plan, x *mistake) *world {
+	w := &world{t: t, seed: seed, tale: &tale{began: time.Now(), how: p.told}, mistake: x, plan: p, singles: newStrikes(&p), said: map[string]string{}, persistent: p.persistent, controllers: make([]*controller, p.controllers)}
 	w.ctx = t.Context()
 	w.oracle, w.api = newOracle(w), newAPI(w)
 	w.plot = newPlot(w)
@@ -191,8 +154,7 @@ func newWorld(t *testing.T, seed uint64, p plan, x mistake) *world {
 		w.volumes = append(w.volumes, w.volumeOf(i))
 	}
 	for i := range p.nodes {
-		m := &machine{w: w, name: string(rune('a' + i)), disk: journaltest.New()}
-		m.disk.Lazy = x == noFsync
+		m := &machine{w: w, name: string(rune('a' + i)), disk: journaltest.New(), memo: memo{last: map[string]reading{}}}
 		w.machines = append(w.machines, m)
 		w.joins(m)
 	}
@@ -256,7 +218,7 @@ func (w *world) joins(m *machine) {
 
 // ends ends every process.
 func (w *world) ends() {
-	w.locked(func() { w.ended = true })
+	w.ended.Store(true)
 	for _, m := range w.machines {
 		m.wakes()
 		m.powersOff()
@@ -270,6 +232,9 @@ func (w *world) ends() {
 
 // volumeOf is the volume that a pod uses.
 func volumeOf(p *corev1.Pod) string { return p.Labels["volume"] }
+
+// short is the name of a volume in a story.
+func (w *world) short(name string) string { return "v" + name[len(name)-1:] }
 
 // pods are those that use a volume, in order.
 func (w *world) pods(v *volume) (pods []*corev1.Pod) {

@@ -1,0 +1,36 @@
+package shell
+
+import (
+	"testing"
+	"time"
+)
+
+// TestSchedulesThatShowedAFaultOfTheProductShowNoneAnyMore plays schedules that the exploration found, as it shrunk
+// them.
+func TestSchedulesThatShowedAFaultOfTheProductShowNoneAnyMore(t *testing.T) {
+	for name, test := range map[string]struct {
+		seed uint64
+		plan plan
+	}{
+		// No node was a place while the pod was made, and nothing told the controllers of the guards' first renewals.
+		"a pod waits for a node, and the guards renew their leases later": {44, plan{
+			nodes: 2, controllers: 2, volumes: 1, shares: 2, slots: 4, calm: 1, exact: true,
+			strikes: []strike{{"a/guard-2", doing{"ListStorageNode", ""}, 1}, {"b/guard-2", doing{"ListStorageNode", ""}, 1}},
+		}},
+		// Node a had begun epoch 3 when the record of epoch 2 came back, and a controller saw it before a had mended it.
+		"an older record comes back while a pod writes": {1042, plan{
+			nodes: 3, controllers: 2, volumes: 1, shares: 3, slots: 4, persistent: true, calm: 4, exact: true,
+			events: []event{{what: powerOff, at: 11001 * time.Millisecond, lasts: 68 * time.Second, node: 2}, {what: restore, at: 27002 * time.Millisecond, lasts: time.Second, nth: 3}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := play(t, test.seed, test.plan, &mistake{})
+			if w.broken() != "" {
+				t.Error(shrunk(t, w))
+			}
+			if len(w.singles.hit) != len(test.plan.strikes) {
+				t.Errorf("of the faults of the plan only %v hit", w.singles.hit)
+			}
+		})
+	}
+}
