@@ -165,11 +165,23 @@ func (c *Contact) troubled(said map[string][]ownership.Witness) map[string]bool 
 	for node := range known {
 		is := trouble{lost: c.seen.suspicion(node, said[node], now) >= 0, silent: c.seen.quiet(node, now)}
 		if c.seen.told[node] != is {
+			if is.lost != c.seen.told[node].lost {
+				c.tell(node, is.lost)
+			}
 			c.seen.told[node] = is
 			nodes[node] = true
 		}
 	}
 	return nodes
+}
+
+// tell logs that a node is suspected, or not any more.
+func (c *Contact) tell(node string, lost bool) {
+	said := "node answers again"
+	if lost {
+		said = "node looks lost"
+	}
+	c.Log.Info(said, "node", node)
 }
 
 // trouble is what the watchman has told of a node.
