@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,13 +37,14 @@ type players struct {
 	rounds.Stations
 
 	mu sync.Mutex
-	// seen are the Nodes, pod is the one that runs, ended the UID of the last one that ended, and epoch the one
-	// before the fault.
+	// seen are the Nodes, pod is the one that is there, known the Volume, and epoch the one before the fault.
 	seen  map[string]*corev1.Node
 	pod   *corev1.Pod
 	known *v1alpha1.Volume
 	epoch int64
 	lost  string
+	// old is the pod on the lost node.
+	old types.UID
 }
 
 // watch begins to play.
@@ -121,7 +123,9 @@ func (p *players) moves(ctx context.Context) {
 		return
 	}
 	if name := p.pod.Spec.NodeName; name != "" {
-		p.Reach(rounds.Bound, time.Now())
+		if p.pod.UID != p.old {
+			p.Reach(rounds.Bound, time.Now())
+		}
 		for _, n := range p.nodes {
 			if n.name == name && n.kubelet != nil {
 				n.kubelet.takes(p.pod, p.known, func(step string) { p.Reach(step, time.Now()) })

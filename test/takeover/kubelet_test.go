@@ -47,7 +47,23 @@ func newKubelet(n *node) *kubelet {
 	k := &kubelet{n: n, pods: map[types.UID]bool{}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.work.Go(k.beats)
+	k.work.Go(k.brings)
 	return k
+}
+
+// brings brings the node's processes the authorities.
+func (k *kubelet) brings() {
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	for k.ctx.Err() == nil {
+		if there, err := k.n.brings(k.ctx); there && err == nil {
+			return
+		}
+		select {
+		case <-k.ctx.Done():
+		case <-every.C:
+		}
+	}
 }
 
 // end is the end of the machine.

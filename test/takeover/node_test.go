@@ -64,10 +64,6 @@ func (n *node) boots(t testing.TB) error {
 	if err := errors.Join(n.powerOn(), n.registers(t.Context(), t)); err != nil {
 		return err
 	}
-	authorities, err := n.authorities(t.Context())
-	if err != nil {
-		return err
-	}
 	group, err := pods()
 	if err != nil {
 		return err
@@ -76,8 +72,9 @@ func (n *node) boots(t testing.TB) error {
 		return err
 	}
 	agent, guard := n.account(t, "agent", n.env.AgentConfig(t, n.name)), n.account(t, "guard", n.env.GuardConfig(t, n.name))
+	// Certificates outlive a boot here: a node that boots each minute would soon have to wait for the next ones.
 	asked := func(port string) []string {
-		return []string{"--peer-address=:" + port, "--peer-dir=" + n.lost("peers"), "--peer-authorities=" + authorities}
+		return []string{"--peer-address=:" + port, "--peer-dir=" + n.kept("peers"), "--peer-authorities=" + n.authorities()}
 	}
 	kubelet := "--kubelet-dir=" + n.kept("kubelet")
 	for process, args := range map[string][]string{
@@ -119,16 +116,17 @@ func (n *node) registers(ctx context.Context, t testing.TB) error {
 	return n.env.Client.Status().Update(ctx, o)
 }
 
-// authorities is the file that the kubelet makes of the ConfigMap that controllers write. A node may boot before it
-// is there.
-func (n *node) authorities(ctx context.Context) (string, error) {
+// authorities is the file with the ConfigMap that controllers write.
+func (n *node) authorities() string { return n.kept("ca.crt") }
+
+// brings makes that file, once the ConfigMap is there.
+func (n *node) brings(ctx context.Context) (there bool, err error) {
 	known := &corev1.ConfigMap{}
-	err := n.env.Client.Get(ctx, client.ObjectKey{Namespace: apitest.Namespace, Name: "berth-authorities"}, known)
-	if client.IgnoreNotFound(err) != nil {
-		return "", err
+	err = n.env.Client.Get(ctx, client.ObjectKey{Namespace: apitest.Namespace, Name: "berth-authorities"}, known)
+	if text := known.Data["ca.crt"]; err == nil && text != "" {
+		return true, os.WriteFile(n.authorities(), []byte(text), 0o600)
 	}
-	path := n.lost("ca.crt")
-	return path, os.WriteFile(path, []byte(known.Data["ca.crt"]), 0o600)
+	return false, client.IgnoreNotFound(err)
 }
 
 // controls starts a controller on the machine.

@@ -4,6 +4,7 @@ package takeover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -150,7 +151,10 @@ func (p *players) run(t *testing.T, r *rounds.Round) error {
 func (p *players) lose(victim *node) (time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.epoch, p.lost = p.known.Status.Ownership.Epoch.Number, victim.name
+	if p.pod == nil {
+		return time.Time{}, errors.New("no pod is there")
+	}
+	p.epoch, p.lost, p.old = p.known.Status.Ownership.Epoch.Number, victim.name, p.pod.UID
 	at, err := victim.loses()
 	p.Begin(at)
 	return at, err

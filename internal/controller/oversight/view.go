@@ -47,6 +47,9 @@ type view struct {
 	lost map[string]time.Duration
 	// votes are those on whether the suspect is shut out.
 	votes []ownership.Witness
+	// vouched is for how long the suspect's guard, which renewed a moment ago, is the only witness; zero if it
+	// is not.
+	vouched time.Duration
 	// leases are those about the suspect, nil without a contact.
 	leases *ownership.Leases
 }
@@ -70,6 +73,9 @@ func (c *Contact) look(s suspect, said map[string][]ownership.Witness) view {
 	if s.node != "" {
 		kubelet := c.seen.kubeletAlive(s, now)
 		v.votes = c.seen.judged(s, said[s.node], kubelet, now)
+		if c.seen.renews(s.node, now) {
+			v.vouched = guardLate - c.seen.sight.Lapsed(s.node, now)
+		}
 		v.leases = c.seen.sight.Of(s.node, s.lease, storage, kubelet, now)
 	}
 	return v
