@@ -156,12 +156,13 @@ func (b *Beats) doubt(ctx context.Context, node string) {
 			return
 		case <-wake.C():
 		}
-		if b.quiet(node) >= overdue {
+		at, quiet := b.Clock.Now(), b.quiet(node)
+		if quiet >= overdue {
 			b.stir(node)
 			b.ask(ctx, node)
 			b.stir(node)
 		}
-		wake.Reset(pause(b.quiet(node)))
+		wake.Reset(pause(quiet) - b.Clock.Since(at)) // at once, if the answers took longer
 	}
 }
 

@@ -42,7 +42,7 @@ func TestTheNodeOfAWriterThatIsToBeShutOutIsNotAsked(t *testing.T) {
 		"it was shut out":                             {kind: ownership.Attachments, phase: ownership.Fenced, want: true},
 		"it was shut out, and has said that it knows": {kind: ownership.Attachments, phase: ownership.Fenced, unstaged: now, want: false},
 		"it has let go":                               {kind: ownership.Attachments, phase: ownership.Released, unstaged: now, want: false},
-		"it was fenced, and has data of its own":      {kind: ownership.Copies, phase: ownership.Fenced, want: false},
+		"it was fenced, and has data of its own":      {kind: ownership.Snapshots, phase: ownership.Fenced, want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &asking{}
