@@ -16,9 +16,9 @@ func Native(w io.Writer, all []Round) {
 	fmt.Fprintf(w, `# Failover of a shared disk, natively
 
 Measured by `+"`make bench-failover-native`"+`: how long Berth itself takes. A real etcd and a real API server, two
-controllers, and three nodes, each with a guard, an agent of shared disks and an agent of pools, are processes of
-one machine with 2 processors; other programs use it, too. Each node has namespaces of its own for its network,
-processes and mounts. In each round the node that writes is lost: its link goes down, and then all its processes
+controllers, and three nodes, each with a guard and an agent of shared disks, are processes of one machine with 2
+processors; other programs use it, too. Each node has namespaces of its own for its network, processes and
+mounts. In each round the node that writes is lost: its link goes down, and then all its processes
 are killed at once. In half of the rounds one of the two controllers runs on it.
 
 The disk is a simulated one in a file, a raw block volume. What is not Berth's takes no time: the scheduler and

@@ -5,6 +5,7 @@ package takeover
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
 	"berth.dev/berth/test/rounds"
 )
 
@@ -72,21 +74,15 @@ func (k *kubelet) end() {
 	k.work.Wait()
 }
 
-// beats renews the kubelet's Lease.
+// beats renews the Leases of the kubelet and of the agent of pools.
 func (k *kubelet) beats() {
 	every := time.NewTicker(renewing)
 	defer every.Stop()
 	for {
-		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: k.n.name}}
-		err := k.n.env.Client.Get(k.ctx, client.ObjectKeyFromObject(l), l)
-		l.Spec.HolderIdentity, l.Spec.RenewTime = &k.n.name, &metav1.MicroTime{Time: time.Now()}
-		if err == nil {
-			err = k.n.env.Client.Update(k.ctx, l)
-		} else if client.IgnoreNotFound(err) == nil {
-			err = k.n.env.Client.Create(k.ctx, l)
-		}
-		if err != nil && k.ctx.Err() == nil {
-			fmt.Fprintf(os.Stderr, "the kubelet of %s: %v\n", k.n.name, err)
+		for namespace, name := range map[string]string{corev1.NamespaceNodeLease: k.n.name, apitest.Namespace: v1alpha1.AgentLeasePrefix + k.n.name} {
+			if err := k.renews(namespace, name); err != nil && k.ctx.Err() == nil {
+				fmt.Fprintf(os.Stderr, "the kubelet of %s: %v\n", k.n.name, err)
+			}
 		}
 		select {
 		case <-k.ctx.Done():
@@ -94,6 +90,20 @@ func (k *kubelet) beats() {
 		case <-every.C:
 		}
 	}
+}
+
+// renews renews a Lease as a patch that changes nothing else: the agent of shared disks has an annotation there.
+func (k *kubelet) renews(namespace, name string) error {
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	err := client.IgnoreAlreadyExists(k.n.env.Client.Create(k.ctx, l.DeepCopy()))
+	if err != nil {
+		return err
+	}
+	renewal, err := json.Marshal(map[string]any{"spec": map[string]any{"holderIdentity": k.n.name, "leaseDurationSeconds": 40, "renewTime": metav1.NowMicro()}})
+	if err != nil {
+		return err
+	}
+	return k.n.env.Client.Patch(k.ctx, l, client.RawPatch(types.MergePatchType, renewal))
 }
 
 // takes starts a pod that is bound to the node, once. reach is told when its volume is staged.

@@ -76,13 +76,11 @@ func (n *node) boots(t testing.TB) error {
 	asked := func(port string) []string {
 		return []string{"--peer-address=:" + port, "--peer-dir=" + n.kept("peers"), "--peer-authorities=" + n.authorities()}
 	}
-	kubelet := "--kubelet-dir=" + n.kept("kubelet")
 	for process, args := range map[string][]string{
 		"guard": append(asked("9812"), "guard", "--kubeconfig="+guard, "--socket="+n.lost("guard.sock"), "--watchdog="+n.lost("none"),
 			"--pods-cgroup=/"+groups+"/"+n.name),
-		"agent": append(asked("9811"), "agent", "--driver=disk", "--kubeconfig="+agent, "--http-address=:9813", kubelet,
+		"agent": append(asked("9811"), "agent", "--driver=disk", "--kubeconfig="+agent, "--http-address=:9813", "--kubelet-dir="+n.kept("kubelet"),
 			"--guard-socket="+n.lost("guard.sock"), "--simulated-disks="+disks()),
-		"pools": {"agent", "--kubeconfig=" + agent, kubelet},
 	} {
 		out, err := n.log(process)
 		if err != nil {
@@ -96,13 +94,15 @@ func (n *node) boots(t testing.TB) error {
 	return nil
 }
 
-// registers makes the Node, as the kubelet does.
+// registers makes the Node, as the kubelet does, and the StorageNode.
 func (n *node) registers(ctx context.Context, t testing.TB) error {
 	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
 	of := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
 		{Name: v1alpha1.DiskDriverName, NodeID: n.name, TopologyKeys: []string{v1alpha1.TopologyKey}},
 	}}}
-	for _, object := range []client.Object{o, of} {
+	// The agent of pools would look at the disks of this machine, so it is played, too.
+	storage := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
+	for _, object := range []client.Object{o, of, storage} {
 		if err := client.IgnoreAlreadyExists(n.env.Client.Create(ctx, object)); err != nil {
 			return err
 		}

@@ -82,6 +82,10 @@ func newPlayers(t *testing.T) *players {
 	}
 	p.sharedDisk(t)
 	p.watch(t)
+	// A real scheduler would go on trying, and say so of the pod.
+	if err := p.until(t.Context(), again, "the nodes may take volumes", func() bool { return p.ready(t.Context()) && p.overseen(t.Context()) }); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.makes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -238,12 +242,17 @@ func (p *players) whole(ctx context.Context) bool {
 			return false
 		}
 	}
+	return p.ready(ctx) && p.nodes[0].heard.Since(time.Now().Add(-5*time.Second)) >= 5
+}
+
+// ready tells whether all guards and agents are.
+func (p *players) ready(ctx context.Context) bool {
 	for _, n := range p.nodes {
 		if n.kubelet == nil || !answers(ctx, "http://"+n.address()+":9810/readyz") || !answers(ctx, "http://"+n.address()+":9813/readyz") {
 			return false
 		}
 	}
-	return p.nodes[0].heard.Since(time.Now().Add(-5*time.Second)) >= 5
+	return true
 }
 
 // until waits for something that no object tells.
