@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -50,7 +51,25 @@ func newKubelet(n *node) *kubelet {
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.work.Go(k.beats)
 	k.work.Go(k.brings)
+	k.work.Go(k.registers)
 	return k
+}
+
+// registers registers the driver. An agent that has not been registered is not ready.
+func (k *kubelet) registers() {
+	_ = k.repeats(func() error {
+		conn, err := grpc.NewClient("unix://"+k.n.kept("kubelet", "plugins_registry", v1alpha1.DiskDriverName+"-reg.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		driver := registerapi.NewRegistrationClient(conn)
+		if _, err := driver.GetInfo(k.ctx, &registerapi.InfoRequest{}); err != nil {
+			return err
+		}
+		_, err = driver.NotifyRegistrationStatus(k.ctx, &registerapi.RegistrationStatus{PluginRegistered: true})
+		return err
+	})
 }
 
 // brings brings the node's processes the authorities.

@@ -110,6 +110,12 @@ func (n *node) registers(ctx context.Context, t testing.TB) error {
 	if err := n.env.Client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return err
 	}
+	if len(o.Spec.Taints) > 0 { // the API server makes each Node with one, which a controller of Kubernetes takes off
+		o.Spec.Taints = nil
+		if err := n.env.Client.Update(ctx, o); err != nil {
+			return err
+		}
+	}
 	now := metav1.Now()
 	o.Status.NodeInfo.BootID, o.Status.NodeInfo.SystemUUID = n.boot, n.name
 	o.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now, Reason: "KubeletReady"}}
