@@ -21,7 +21,7 @@ processors; other programs use it, too. Each node has namespaces of its own for 
 mounts. In each round the node that writes is lost: its link goes down, and then all its processes
 are killed at once. In half of the rounds one of the two controllers runs on it.
 
-The disk is a simulated one in a file, a raw block volume. What is not Berth's takes no time: the scheduler and
+The disk is a simulated one in a file in memory, a raw block volume. What is not Berth's takes no time: the scheduler and
 the StatefulSet are played by events, and the kubelet has no containers to make. It repeats a call that failed
 after the pauses of a real kubelet (0.5 s, then twice as long each time), and these are in the times. The writer
 syncs and acknowledges each record, and pauses for 0.1 s. After each round the records of the file are judged as

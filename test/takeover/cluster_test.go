@@ -43,8 +43,8 @@ type players struct {
 	known *v1alpha1.Volume
 	epoch int64
 	lost  string
-	// old is the pod on the lost node.
-	old types.UID
+	// old is the pod on the lost node, and bound the one that was bound last: what is seen of it may be older.
+	old, bound types.UID
 }
 
 // watch begins to play.
@@ -139,14 +139,13 @@ func (p *players) moves(ctx context.Context) {
 			fit = append(fit, name)
 		}
 	}
-	if len(fit) == 0 {
+	if len(fit) == 0 || p.bound == p.pod.UID {
 		return
 	}
 	slices.Sort(fit)
 	to := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: p.pod.Namespace, Name: p.pod.Name, UID: p.pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: fit[p.dice.IntN(len(fit))]}}
+	p.bound = p.pod.UID
 	p.say(p.env.Client.SubResource("binding").Create(ctx, p.pod, to))
-	p.pod = p.pod.DeepCopy()
-	p.pod.Spec.NodeName = to.Target.Name // until it is seen, it is not bound again
 }
 
 func (p *players) seeVolume(ctx context.Context, o any) {

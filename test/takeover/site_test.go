@@ -36,7 +36,7 @@ func prepare() error {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil { // until this process ends
 		return fmt.Errorf("another run has %s: %w", *site, err)
 	}
-	if err := errors.Join(sweep(), os.RemoveAll(*site), os.MkdirAll(disk(), 0o700)); err != nil {
+	if err := errors.Join(sweep(), os.RemoveAll(*site), os.RemoveAll(disks()), os.MkdirAll(disk(), 0o700)); err != nil {
 		return err
 	}
 	file := filepath.Join(disk(), "disk")
@@ -53,7 +53,8 @@ func prepare() error {
 	return nil
 }
 
-func disks() string { return filepath.Join(*site, "disks") }
+// disks is in memory: the simulated target keeps its state by a sync for each question, which no target takes.
+func disks() string { return "/dev/shm/berth-takeover" }
 func disk() string  { return filepath.Join(disks(), lun) }
 
 // sweep detaches the loop devices of the disk, and removes the control groups.
