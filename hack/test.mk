@@ -238,6 +238,18 @@ bench-failover: lab-tools images image-writer ## Rounds of failover on iSCSI, ea
 	  -rounds $(ROUNDS) -seed $(SEED) -results $(CURDIR)/docs/benchmarks/failover.jsonl; \
 	  played=$$?; go run ./test/bench/failover && exit $$played
 
+# The test makes networks and ends processes by the dozen, as root, so it has namespaces of its own: whatever ends
+# the test ends everything in them.
+ALONE := unshare --net --mount --pid --fork --kill-child --mount-proc
+
+.PHONY: bench-failover-native
+bench-failover-native: bin/lab bin/berth ## Rounds in which the node that writes is lost, with real processes on this machine: Berth's own share of a failover (ROUNDS=20 SEED=1); writes docs/benchmarks
+	go build $(GOFLAGS_BUILD) -o bin/writer ./test/writes/writer
+	$(ENVTEST) go test -tags platform -count=1 -timeout 10h -v -exec '$(ALONE)' -run 'TakesTheDisk' ./test/takeover \
+	  -rounds $(ROUNDS) -seed $(SEED) -berth $(CURDIR)/bin/berth -writer $(CURDIR)/bin/writer \
+	  -results $(CURDIR)/docs/benchmarks/failover-native.jsonl; \
+	  played=$$?; go run ./test/bench/failover -native && exit $$played
+
 .PHONY: test-e2e-separate
 test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own
 	go run ./test/demo install agent.poold=separate

@@ -67,7 +67,9 @@ func addNodes(ctx context.Context, m ctrl.Manager, o *Options, shown prometheus.
 	asks := peer.NewClient(identity, find, o.Log.WithName("peers"))
 	guards := peer.NewClient(identity, leases(v1alpha1.GuardLeasePrefix), o.Log.WithName("guards"))
 	beats := &peer.Beats{Name: o.Nodes.Witness, Client: asks, Guards: guards, Clock: o.Clock}
-	o.Peers, o.Witnesses = asks, beats
+	stirred := make(chan struct{}, 1)
+	beats.Stirred = func() { kick(stirred) }
+	o.Peers, o.Witnesses, o.Stirred = beats, beats, stirred
 	follow, err := newFollower(ctx, m, beats)
 	if err != nil {
 		return err
@@ -92,15 +94,9 @@ func newFollower(ctx context.Context, m ctrl.Manager, beats *peer.Beats) (func(c
 		return nil, fmt.Errorf("watching storage nodes: %w", err)
 	}
 	changed := make(chan struct{}, 1)
-	kick := func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { kick() },
-		DeleteFunc: func(any) { kick() },
+		AddFunc:    func(any) { kick(changed) },
+		DeleteFunc: func(any) { kick(changed) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listening to storage nodes: %w", err)
@@ -123,4 +119,12 @@ func newFollower(ctx context.Context, m ctrl.Manager, beats *peer.Beats) (func(c
 			beats.Follow(ctx, names)
 		}
 	}, nil
+}
+
+// kick says that something has changed, unless that is said already.
+func kick(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default:
+	}
 }

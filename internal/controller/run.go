@@ -79,6 +79,8 @@ type Options struct {
 	Peers     oversight.Peers
 	Witnesses oversight.Witnesses
 	Places    oversight.Places
+	// Stirred says that what Witnesses say may have changed; nil never does.
+	Stirred <-chan struct{}
 	// OrphanDelay replaces the constant of that name, if it is set.
 	OrphanDelay time.Duration
 	// Wrap, if set, is put around the client that writes. For tests.
@@ -282,7 +284,7 @@ func addOversight(ctx context.Context, m ctrl.Manager, o Options) (*oversight.Re
 	r := &oversight.Reconciler{
 		Client: o.Driver.View(m.GetClient()), Live: o.Driver.Live(m.GetAPIReader()),
 		Contact: &oversight.Contact{Leases: leases, Namespace: o.Namespace, Clock: o.Clock, Log: o.Log.WithName("contact")},
-		Peers:   o.Peers, Witnesses: o.Witnesses, Places: o.Places,
+		Peers:   o.Peers, Witnesses: o.Witnesses, Places: o.Places, Stirred: o.Stirred,
 		Leads: closed(m.Elected()), Clock: o.Clock, Rules: ownership.OverseeRules, Instance: o.Driver.Controllers,
 		FreshID: func() string { return string(uuid.NewUUID()) },
 	}

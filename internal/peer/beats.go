@@ -15,6 +15,9 @@ import (
 const (
 	// broken is after how long without a beat a stream counts as broken.
 	broken = 3 * Beat
+	// overdue is after how long without a beat others are asked: early enough that those who do not get an
+	// answer themselves have said so when the stream counts as broken.
+	overdue = broken - askWithin
 	// witnesses is how many nodes are asked at most about one that sends no beats.
 	witnesses = 8
 	// recent is how old the answers to probes may be: they are sent each second, and may take probeWithin.
@@ -29,6 +32,8 @@ type Beats struct {
 	// Guards asks the guards of nodes, which answer while the agent is replaced; nil if there are none.
 	Guards *Client
 	Clock  clock.WithTicker
+	// Stirred, if set, is called when what is known of a node whose beats do not come may have changed.
+	Stirred func()
 
 	mu     sync.Mutex
 	heard  map[string]time.Time // the latest beats
@@ -133,37 +138,77 @@ func (b *Beats) fresh(signs map[string]time.Time, node string) bool {
 	return b.Clock.Since(signs[node]) < broken // the zero time is long ago
 }
 
-func (b *Beats) beating(node string) bool {
+// quiet is for how long no beat of a node has come.
+func (b *Beats) quiet(node string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.fresh(b.heard, node)
+	return b.Clock.Since(b.heard[node])
 }
 
-// doubt asks a node's guard, and others about the node, each second while its beats do not come. An agent that
+// doubt asks a node's guard, and others about the node, each second while its beats are overdue. An agent that
 // is being replaced sends none, and its pods are well.
 func (b *Beats) doubt(ctx context.Context, node string) {
-	ticker := b.Clock.NewTicker(Beat)
-	defer ticker.Stop()
+	wake := b.Clock.NewTimer(overdue)
+	defer wake.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C():
+		case <-wake.C():
 		}
-		if b.beating(node) {
-			continue
+		at, quiet := b.Clock.Now(), b.quiet(node)
+		if quiet >= overdue {
+			b.stir(node)
+			b.ask(ctx, node)
+			b.stir(node)
 		}
-		at := b.Clock.Now()
-		var asks sync.WaitGroup
-		asks.Go(func() { b.askGuard(ctx, node, at) })
-		votes := b.probe(ctx, node)
-		b.mu.Lock()
-		if ctx.Err() == nil {
-			b.said[node] = said{at, votes}
-		}
-		b.mu.Unlock()
-		asks.Wait()
+		wake.Reset(pause(quiet) - b.Clock.Since(at)) // at once, if the answers took longer
 	}
+}
+
+// pause is when to look again at a node whose beats have not come for a while: when they are overdue, when the
+// stream counts as broken, and each second after that.
+func pause(quiet time.Duration) time.Duration {
+	switch {
+	case quiet < overdue:
+		return overdue - quiet
+	case quiet < broken:
+		return broken - quiet
+	}
+	return Beat
+}
+
+func (b *Beats) stir(node string) {
+	if b.Stirred != nil && !b.Alive(node) {
+		b.Stirred()
+	}
+}
+
+// ask asks a node's guard, and others about the node, side by side.
+func (b *Beats) ask(ctx context.Context, node string) {
+	at := b.Clock.Now()
+	var asks sync.WaitGroup
+	asks.Go(func() { b.askGuard(ctx, node, at) })
+	votes := b.probe(ctx, node)
+	b.mu.Lock()
+	if ctx.Err() == nil {
+		b.said[node] = said{at, votes}
+	}
+	b.mu.Unlock()
+	asks.Wait()
+}
+
+// Ask asks nodes for their copies of a volume, as Client.Ask does, but none whose beats have ceased: it would be
+// waited for in vain at each step of a failover. A node that has not been heard of yet is asked.
+func (b *Beats) Ask(ctx context.Context, volume string, nodes []string) []ownership.Peer {
+	return b.Client.Ask(ctx, volume, slices.DeleteFunc(slices.Clone(nodes), b.ceased))
+}
+
+func (b *Beats) ceased(node string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, heard := b.heard[node]
+	return heard && !b.fresh(b.heard, node)
 }
 
 // askGuard notes at once that the guard answers: other nodes may take longer, and the answer would be old.

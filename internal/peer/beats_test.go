@@ -149,3 +149,65 @@ func TestANodeThatSendsNoBeatsIsNotAliveThoughItsConnectionIs(t *testing.T) {
 type frozen struct{ clock.RealClock }
 
 func (frozen) NewTicker(time.Duration) clock.Ticker { return clock.RealClock{}.NewTicker(time.Hour) }
+
+// A machine that loses its power closes no connection, and no question to it has an answer.
+func TestWhenAStreamBreaksTheOthersHaveSaidAlreadyThatTheyReachTheNodeNoMore(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		cutOff := n.client("beta")
+		hangs := func(s *Server) { s.Reach = cutOff.Alive }
+		n.serve(ctx, "alpha", "alpha", func(s *Server) { s.Clock = frozen{} }) // one beat, and no other
+		n.serve(ctx, "beta", "beta", hangs)
+		n.serve(ctx, "gamma", "gamma", hangs)
+		n.mu.Lock()
+		n.cut[[2]string{"beta", "alpha"}] = true
+		n.mu.Unlock()
+		guards := n.client(cert.Controllers)
+		guards.address = func(context.Context, string) (string, error) { return "nowhere", nil }
+		stirred := make(chan struct{}, 1)
+		b := &Beats{Name: "controller-0", Client: n.client(cert.Controllers), Guards: guards, Clock: clock.RealClock{}, Stirred: func() {
+			select {
+			case stirred <- struct{}{}:
+			default:
+			}
+		}}
+		began := time.Now()
+		b.Follow(ctx, []string{"alpha", "beta", "gamma"})
+		time.Sleep(Beat) //nolint:forbidigo // virtual time
+		n.mu.Lock()
+		n.cut[[2]string{cert.Controllers, "alpha"}] = true // no new stream
+		n.mu.Unlock()
+		<-stirred
+		if took := time.Since(began); took != broken {
+			t.Errorf("the nodes are looked at %s after the last beat, and the stream is broken after %s", took, broken)
+		}
+		if got := witnessesOf(b.Witnesses(ctx, "alpha")); len(got) != 3 || got["controller-0"] || got["beta"] || got["gamma"] {
+			t.Errorf("when the stream is broken, the witnesses say %v", got)
+		}
+	})
+}
+
+func TestANodeWhoseBeatsHaveCeasedIsAskedForNothing(t *testing.T) {
+	plays(t, func(ctx context.Context, n *network) {
+		n.serve(ctx, "alpha", "alpha", func(s *Server) { s.Clock, s.Copies = frozen{}, copies{hang: true} })
+		n.serve(ctx, "beta", "beta", nil)
+		n.serve(ctx, "gamma", "gamma", nil)
+		b := &Beats{Name: "controller-0", Client: n.client(cert.Controllers), Clock: clock.RealClock{}}
+		b.Follow(ctx, []string{"alpha", "beta"})
+		time.Sleep(Beat) //nolint:forbidigo // virtual time
+		ask := func() (nodes []string, took time.Duration) {
+			began := time.Now()
+			nodes = nodesOf(b.Ask(ctx, "v", []string{"alpha", "beta", "gamma"}))
+			return nodes, time.Since(began)
+		}
+		if nodes, took := ask(); len(nodes) != 2 || took != askWithin {
+			t.Errorf("while alpha beats and does not answer, %q answer after %s", nodes, took)
+		}
+		n.mu.Lock()
+		n.cut[[2]string{cert.Controllers, "alpha"}] = true
+		n.mu.Unlock()
+		time.Sleep(broken) //nolint:forbidigo // virtual time
+		if nodes, took := ask(); len(nodes) != 2 || took != 0 {
+			t.Errorf("when its beats have ceased, %q answer after %s; gamma is not followed, and asked", nodes, took)
+		}
+	})
+}

@@ -132,7 +132,7 @@ type round struct {
 	boot   string
 	pod    *corev1.Pod
 	term   int64
-	stations
+	rounds.Stations
 }
 
 // play plays one round, and leaves the cluster as it was, if it can.
@@ -143,7 +143,7 @@ func (p *player) play(n int, f *fault) rounds.Round {
 	if err := r.run(ctx); err != nil {
 		r.result.Failed = err.Error()
 	}
-	r.result.Steps = r.list()
+	r.result.Steps = r.List()
 	r.result.Harm = r.harm()
 	return r.result
 }
@@ -152,8 +152,8 @@ func (r *round) run(ctx context.Context) error {
 	if err := r.look(ctx); err != nil {
 		return err
 	}
-	r.began = time.Now()
-	if err := r.observe(ctx, &r.stations, r.epoch, r.pod); err != nil {
+	r.Begin(time.Now())
+	if err := r.observe(ctx, &r.Stations, r.epoch, r.pod); err != nil {
 		return err
 	}
 	err := r.fault.begin(ctx, r)
@@ -169,7 +169,7 @@ func (r *round) run(ctx context.Context) error {
 		return err
 	}
 	healed := time.Now()
-	if err := r.until(ctx, again, "all nodes can take over again", func() bool { return r.whole(ctx) && r.consoles.since(healed) > 0 }); err != nil {
+	if err := r.until(ctx, again, "all nodes can take over again", func() bool { return r.whole(ctx) && r.consoles.Since(healed) > 0 }); err != nil {
 		return err
 	}
 	r.result.Back = time.Since(healed).Round(10 * time.Millisecond).Seconds()
@@ -182,7 +182,7 @@ func (r *round) look(ctx context.Context) error {
 		return err
 	}
 	o := r.volume.Status.Ownership
-	r.epoch, r.result.Victim, r.boot, r.term = o.Epoch.Number, o.Primary.Node, o.Primary.Boot, r.consoles.term()
+	r.epoch, r.result.Victim, r.boot, r.term = o.Epoch.Number, o.Primary.Node, o.Primary.Boot, r.consoles.Term()
 	r.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "db-0"}}
 	return r.Get(ctx, client.ObjectKeyFromObject(r.pod), r.pod)
 }
@@ -196,17 +196,17 @@ func (r *round) lasts(ctx context.Context) error {
 		return nil
 	}
 	return r.until(ctx, takeover, "another writer has written", func() bool {
-		_, written := r.consoles.after(r.term)
+		_, written := r.consoles.After(r.term)
 		return written
 	})
 }
 
 // judge compares what happened with what the fault allows.
 func (r *round) judge(ctx context.Context) error {
-	if at, written := r.consoles.after(r.term); written {
-		r.reach(rounds.Written, at)
+	if at, written := r.consoles.After(r.term); written {
+		r.Reach(rounds.Written, at)
 	}
-	r.result.Gap = r.consoles.gap(r.began).Round(time.Millisecond).Seconds()
+	r.result.Gap = r.consoles.Gap(r.Began()).Round(time.Millisecond).Seconds()
 	v := &v1alpha1.Volume{}
 	if err := r.Get(ctx, client.ObjectKeyFromObject(r.volume), v); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (r *round) judge(ctx context.Context) error {
 
 // harm reads the disk of the target.
 func (r *round) harm() []string {
-	acks := r.consoles.all()
+	acks := r.consoles.All()
 	r.result.Acknowledged = len(acks)
 	disk, err := os.Open(r.lun)
 	if err != nil {
@@ -249,7 +249,7 @@ func (r *round) harm() []string {
 func (p *player) mended() bool {
 	begin := time.Now()
 	return p.until(p.ctx, again, "a round can begin", func() bool {
-		return p.whole(p.ctx) && p.consoles.since(begin) >= 5
+		return p.whole(p.ctx) && p.consoles.Since(begin) >= 5
 	}) == nil
 }
 

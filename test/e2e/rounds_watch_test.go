@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,20 +20,11 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/test/cluster"
 	"berth.dev/berth/test/rounds"
-	"berth.dev/berth/test/writes"
 )
 
 // consoles has what writers acknowledged on the consoles of the lab's nodes. They reach this machine
 // whatever is cut.
-type consoles struct {
-	mu   sync.Mutex
-	seen []acknowledged
-}
-
-type acknowledged struct {
-	writes.Acknowledgement
-	at time.Time
-}
+type consoles struct{ rounds.Heard }
 
 // followConsoles reads the consoles from now on, until the test ends.
 func (b *bench) followConsoles(nodes []string) *consoles {
@@ -83,105 +73,13 @@ func (c *consoles) follow(ctx context.Context, f io.Reader) error {
 				break
 			}
 			rest = after
-			if a, ok := writes.ParseAcknowledgement(string(line)); ok {
-				c.mu.Lock()
-				c.seen = append(c.seen, acknowledged{a, time.Now()})
-				c.mu.Unlock()
-			}
+			c.Hear(string(line))
 		}
 	}
-}
-
-func (c *consoles) all() (out []writes.Acknowledgement) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, a := range c.seen {
-		out = append(out, a.Acknowledgement)
-	}
-	return out
-}
-
-// term is that of the latest writer.
-func (c *consoles) term() (term int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, a := range c.seen {
-		term = max(term, a.Term)
-	}
-	return term
-}
-
-// since is how many writes were acknowledged after a time.
-func (c *consoles) since(t time.Time) (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := len(c.seen) - 1; i >= 0 && c.seen[i].at.After(t); i-- {
-		n++
-	}
-	return n
-}
-
-// after is when a writer later than a term acknowledged its first write.
-func (c *consoles) after(term int64) (time.Time, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, a := range c.seen {
-		if a.Term > term {
-			return a.at, true
-		}
-	}
-	return time.Time{}, false
-}
-
-// gap is the longest time without an acknowledgement from shortly before a time until now.
-func (c *consoles) gap(from time.Time) (longest time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	last := from
-	for _, a := range c.seen {
-		if a.at.Before(from) {
-			last = a.at
-			continue
-		}
-		longest, last = max(longest, a.at.Sub(last)), a.at
-	}
-	return max(longest, time.Since(last))
-}
-
-// stations notes when the steps of a failover are reached.
-type stations struct {
-	mu    sync.Mutex
-	began time.Time
-	steps []rounds.Step
-}
-
-func (s *stations) reach(name string, when time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.ContainsFunc(s.steps, func(has rounds.Step) bool { return has.Name == name }) {
-		s.steps = append(s.steps, rounds.Step{Name: name, After: when.Sub(s.began).Round(time.Millisecond).Seconds()})
-	}
-}
-
-// list has the steps in the order of their times.
-func (s *stations) list() []rounds.Step {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := slices.Clone(s.steps)
-	slices.SortStableFunc(out, func(a, b rounds.Step) int {
-		switch {
-		case a.After < b.After:
-			return -1
-		case a.After > b.After:
-			return 1
-		}
-		return 0
-	})
-	return out
 }
 
 // observe notes the steps from epoch and pod on, until ctx ends.
-func (p *player) observe(ctx context.Context, s *stations, epoch int64, pod *corev1.Pod) error {
+func (p *player) observe(ctx context.Context, s *rounds.Stations, epoch int64, pod *corev1.Pod) error {
 	first := pod.UID
 	volumes, err := p.changes(ctx, &v1alpha1.VolumeList{}, p.volume)
 	if err != nil {
@@ -200,13 +98,13 @@ func (p *player) observe(ctx context.Context, s *stations, epoch int64, pod *cor
 			o, now := v.Status.Ownership, time.Now()
 			next := o.Epoch.Number > epoch
 			if o.FenceRequest != nil {
-				s.reach(rounds.Asked, now)
+				s.Reach(rounds.Asked, now)
 			}
 			if o.Primary.Phase == v1alpha1.PrimaryFenced || next {
-				s.reach(rounds.Fenced, now)
+				s.Reach(rounds.Fenced, now)
 			}
 			if o.Primary.Phase == v1alpha1.PrimaryActive && next {
-				s.reach(rounds.Promoted, now)
+				s.Reach(rounds.Promoted, now)
 			}
 		}
 	}()
@@ -217,10 +115,10 @@ func (p *player) observe(ctx context.Context, s *stations, epoch int64, pod *cor
 				continue
 			}
 			if now.Spec.NodeName != "" {
-				s.reach(rounds.Bound, time.Now())
+				s.Reach(rounds.Bound, time.Now())
 			}
 			if cluster.Running(now) {
-				s.reach(rounds.Runs, time.Now())
+				s.Reach(rounds.Runs, time.Now())
 			}
 		}
 	}()

@@ -24,13 +24,18 @@ machine, without Berth's code. Each round is a line of `+"`failover.jsonl`"+`, w
 those that failed included.
 
 `)
-	fmt.Fprintf(w, "%d rounds. %d of them failed. In %d of them the disk showed a lost, replaced or interleaved write.\n",
-		len(all), count(all, func(r *Round) bool { return r.Failed != "" }), count(all, func(r *Round) bool { return len(r.Harm) > 0 }))
+	sums(w, all)
 	fmt.Fprintf(w, "\n## Rounds by fault\n\nSeconds. A gap is the longest time between two acknowledged writes.\n\n")
 	faults(all).Print(w)
 	fmt.Fprintf(w, "\n## Steps of a failover\n\nSeconds after the fault, in the rounds in which another writer took over.\n\n")
 	steps(all).Print(w)
 	failures(w, all)
+}
+
+// sums says how many rounds there are, and how many of them went badly.
+func sums(w io.Writer, all []Round) {
+	fmt.Fprintf(w, "%d rounds. %d of them failed. In %d of them the disk showed a lost, replaced or interleaved write.\n",
+		len(all), count(all, func(r *Round) bool { return r.Failed != "" }), count(all, func(r *Round) bool { return len(r.Harm) > 0 }))
 }
 
 func count(all []Round, is func(*Round) bool) (n int) {

@@ -42,17 +42,22 @@ type Step struct {
 	After float64 `json:"after"`
 }
 
-// The steps of a failover, in their order.
+// The steps of a failover, in their order. Suspected, Shut, Ended and Staged are noted where all processes are of
+// this machine.
 const (
-	Asked    = "a standby is asked to shut the node out"
-	Fenced   = "the node is fenced: it provably writes no more"
-	Bound    = "its pod has ended, and the next is bound"
-	Promoted = "that node's attachment is the primary"
-	Runs     = "the pod runs"
-	Written  = "a write is acknowledged"
+	Suspected = "a controller suspects the node"
+	Asked     = "a standby is asked to shut the node out"
+	Shut      = "the standby says that the disk refuses the node"
+	Fenced    = "the node is fenced: it provably writes no more"
+	Ended     = "its pod has ended"
+	Bound     = "its pod has ended, and the next is bound"
+	Promoted  = "that node's attachment is the primary"
+	Staged    = "the volume is staged there"
+	Runs      = "the pod runs"
+	Written   = "a write is acknowledged"
 )
 
-var order = []string{Asked, Fenced, Bound, Promoted, Runs, Written}
+var order = []string{Suspected, Asked, Shut, Fenced, Ended, Bound, Promoted, Staged, Runs, Written}
 
 // Read reads lines.
 func Read(from io.Reader) (all []Round, err error) {

@@ -40,6 +40,26 @@ func TestThePageLeavesNoRoundOut(t *testing.T) {
 	}
 }
 
+func TestTheNativePageCountsBothFaults(t *testing.T) {
+	var page strings.Builder
+	Native(&page, []Round{
+		{Seed: 1, Number: 1, Fault: "node lost", Victim: "node1", Moved: true, Steps: []Step{{Suspected, 2}, {Staged, 3}}},
+		{Seed: 1, Number: 2, Fault: "both lost", Victim: "node2", Moved: true, Steps: []Step{{Suspected, 2.5}, {Staged, 5}}},
+		{Seed: 1, Number: 3, Fault: "node lost", Victim: "node1", Failed: "no write was acknowledged"},
+	})
+	for _, want := range []string{
+		"3 rounds. 1 of them failed. In 0 of them the disk showed",
+		"| node lost    |      1 | 3.00 | 3.00 | 3.00 |",
+		"| all rounds   |      2 | 3.00 | 5.00 | 5.00 |",
+		"| a controller suspects the node |      2 | 2.00 | 2.50 | 2.50 |",
+		"seed 1, round 3, node lost: no write was acknowledged",
+	} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page does not have %q:\n%s", want, page.String())
+		}
+	}
+}
+
 func TestALineThatIsNoRoundIsAnError(t *testing.T) {
 	if _, err := Read(strings.NewReader("{}\nno\n")); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("got %v", err)

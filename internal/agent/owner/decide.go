@@ -131,6 +131,7 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 		record.Tell(&l.facts, nil, err)
 	}
 	if v := l.facts.Record; v != nil {
+		a.doubts(v)
 		l.facts.Peers = a.ask(ctx, w, id, others(v, o.c.Node))
 	}
 	o.c.Medium.survey(ctx, o, l)
@@ -147,6 +148,25 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 	return l, ctx.Err()
 }
 
+// doubts takes the node of a shared disk's writer that is to be shut out, or was and has not said that it stopped,
+// for one that does not answer. It is silent, and a standby would wait for it in vain before it takes the disk, and
+// again before it takes the volume over. Where the record errs, the disk tells of a later epoch by its holder's key.
+func (a *asking) doubts(v *ownership.Volume) {
+	e, _ := v.Replica(v.Primary.Node)
+	asked := v.Primary.Phase.Open() && v.FenceRequest.Epoch == v.Epoch
+	shut := v.Primary.Phase == ownership.Fenced && e.Unstaged != v.Epoch
+	if !v.Kind.Traits().Data && (asked || shut) {
+		a.quiets(v.Primary.Node)
+	}
+}
+
+func (a *asking) quiets(node string) {
+	if a.silent == nil {
+		a.silent = map[string]bool{}
+	}
+	a.silent[node] = true
+}
+
 // ask asks the nodes, and none twice that did not answer: a chain of ten decisions would wait ten times for
 // a node without power, while a pod waits for its volume. The rules take a node that is not asked for one
 // that does not answer.
@@ -155,10 +175,7 @@ func (a *asking) ask(ctx context.Context, w World, id string, nodes []string) []
 	answers := w.Ask(ctx, id, nodes)
 	for _, node := range nodes {
 		if !slices.ContainsFunc(answers, func(p ownership.Peer) bool { return p.Node == node }) {
-			if a.silent == nil {
-				a.silent = map[string]bool{}
-			}
-			a.silent[node] = true
+			a.quiets(node)
 		}
 	}
 	return answers

@@ -27,6 +27,36 @@ func TestTheOtherNodesOfTheRecordAreAsked(t *testing.T) {
 	}
 }
 
+func TestTheNodeOfAWriterThatIsToBeShutOutIsNotAsked(t *testing.T) {
+	now, before := lineage.Epoch{Number: 2, ID: "two"}, lineage.Epoch{Number: 1, ID: "one"}
+	for name, test := range map[string]struct {
+		kind     ownership.Kind
+		phase    ownership.Phase
+		asked    lineage.Epoch
+		unstaged lineage.Epoch
+		want     bool
+	}{
+		"nothing is asked for":                        {kind: ownership.Attachments, phase: ownership.Active, want: false},
+		"it is to be shut out":                        {kind: ownership.Attachments, phase: ownership.Active, asked: now, want: true},
+		"it was to be shut out in an earlier epoch":   {kind: ownership.Attachments, phase: ownership.Active, asked: before, want: false},
+		"it was shut out":                             {kind: ownership.Attachments, phase: ownership.Fenced, want: true},
+		"it was shut out, and has said that it knows": {kind: ownership.Attachments, phase: ownership.Fenced, unstaged: now, want: false},
+		"it has let go":                               {kind: ownership.Attachments, phase: ownership.Released, unstaged: now, want: false},
+		"it was fenced, and has data of its own":      {kind: ownership.Snapshots, phase: ownership.Fenced, want: false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &asking{}
+			a.doubts(&ownership.Volume{
+				Kind: test.kind, Epoch: now, Primary: ownership.Primary{Node: "b", Phase: test.phase}, FenceRequest: ownership.FenceRequest{Epoch: test.asked},
+				Replicas: []ownership.Replica{{Node: "a"}, {Node: "b", Unstaged: test.unstaged}},
+			})
+			if a.silent["b"] != test.want || a.silent["a"] {
+				t.Errorf("silent are %v", a.silent)
+			}
+		})
+	}
+}
+
 // TestWhenNoEpochFromBeforeALapseCanGoOn: node a may have been fenced, and the record's epoch is the second.
 func TestWhenNoEpochFromBeforeALapseCanGoOn(t *testing.T) {
 	one, two := lineage.Epoch{Number: 1, ID: "one"}, lineage.Epoch{Number: 2, ID: "two"}

@@ -183,7 +183,11 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 		"it waits":       {action: wait, want: later},
 		"it waits, and the controller has just begun": {question: question{facts: ownership.ControllerFacts{Watching: 1}}, action: wait, want: soon},
 		"its primary is silent":                       {question: question{silent: true}, action: nothing, want: soon},
-		"its primary has been silent for long":        {question: question{silent: true, facts: ownership.ControllerFacts{SuspectFor: time.Hour}}, action: wait, want: later},
+		"its primary is silent, and its guard has renewed a moment ago": {
+			question: question{silent: true, vouched: 300 * time.Millisecond}, action: nothing, want: 300 * time.Millisecond,
+		},
+		"its primary is silent, and its guard's renewal is good for long": {question: question{silent: true, vouched: time.Minute}, action: nothing, want: soon},
+		"its primary has been silent for long":                            {question: question{silent: true, facts: ownership.ControllerFacts{SuspectFor: time.Hour}}, action: wait, want: later},
 		"its attachments expire in a minute": {
 			question: question{facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released), func(v *ownership.Volume) { v.ExpireAt = at.Add(time.Minute) })}},
 			action:   nothing, want: time.Minute,

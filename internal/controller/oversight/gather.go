@@ -44,6 +44,9 @@ type question struct {
 	stranded []*corev1.Pod
 	// silent: the primary is suspected, or its guard is silent.
 	silent bool
+	// vouched is for how long the last renewal of the primary's guard counts as a word about now; zero if it
+	// does not.
+	vouched time.Duration
 }
 
 // gather asks about a volume, in the order that the package's documentation gives. The error is one of
@@ -258,7 +261,7 @@ func (r *Reconciler) survey(ctx context.Context, q *question, s suspect) error {
 	}
 	seen := r.Contact.look(s, said)
 	f.Now, f.Watching = r.Clock.Now(), seen.watching
-	f.Witnesses = seen.votes
+	f.Witnesses, q.vouched = seen.votes, seen.vouched
 	if seen.leases != nil {
 		if proof, proved := ownership.ContractProves(seen.leases); proved {
 			f.Proofs = append(f.Proofs, proof)

@@ -59,6 +59,8 @@ type Reconciler struct {
 	Peers     Peers
 	Witnesses Witnesses
 	Places    Places
+	// Stirred says that what Witnesses say may have changed. It may be nil: the nodes are looked at each second.
+	Stirred <-chan struct{}
 	// Leads tells whether this process is the one that writes conditions. All of them decide.
 	Leads func() bool
 	Clock clock.PassiveClock
@@ -200,6 +202,8 @@ func next(q *question, a *ownership.Action) time.Duration {
 	f := &q.facts
 	due := make([]time.Duration, 0, 4)
 	switch urgent := q.silent || len(f.Proofs) > 0; {
+	case urgent && q.vouched > 0 && f.SuspectFor < patience:
+		due = append(due, min(soon, q.vouched))
 	case urgent && f.SuspectFor < patience, a.Verb == ownership.Wait && f.Watching < ownership.WatchFirst,
 		a.Verb == ownership.Wait && a.Reason == ownership.NoFreeSlot && waitsFor(q) < patience:
 		due = append(due, soon)

@@ -155,6 +155,7 @@ func (w *watchman) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C():
+		case <-w.r.Stirred:
 		}
 		nodes := w.r.Contact.troubled(w.r.saidOfAll(ctx))
 		if len(nodes) == 0 {

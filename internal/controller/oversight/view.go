@@ -47,6 +47,9 @@ type view struct {
 	lost map[string]time.Duration
 	// votes are those on whether the suspect is shut out.
 	votes []ownership.Witness
+	// vouched is for how long the suspect's guard, which renewed a moment ago, is the only witness; zero if it
+	// is not.
+	vouched time.Duration
 	// leases are those about the suspect, nil without a contact.
 	leases *ownership.Leases
 }
@@ -70,6 +73,9 @@ func (c *Contact) look(s suspect, said map[string][]ownership.Witness) view {
 	if s.node != "" {
 		kubelet := c.seen.kubeletAlive(s, now)
 		v.votes = c.seen.judged(s, said[s.node], kubelet, now)
+		if c.seen.renews(s.node, now) {
+			v.vouched = guardLate - c.seen.sight.Lapsed(s.node, now)
+		}
 		v.leases = c.seen.sight.Of(s.node, s.lease, storage, kubelet, now)
 	}
 	return v
@@ -165,11 +171,23 @@ func (c *Contact) troubled(said map[string][]ownership.Witness) map[string]bool 
 	for node := range known {
 		is := trouble{lost: c.seen.suspicion(node, said[node], now) >= 0, silent: c.seen.quiet(node, now)}
 		if c.seen.told[node] != is {
+			if is.lost != c.seen.told[node].lost {
+				c.tell(node, is.lost)
+			}
 			c.seen.told[node] = is
 			nodes[node] = true
 		}
 	}
 	return nodes
+}
+
+// tell logs that a node is suspected, or not any more.
+func (c *Contact) tell(node string, lost bool) {
+	said := "node answers again"
+	if lost {
+		said = "node looks lost"
+	}
+	c.Log.Info(said, "node", node)
 }
 
 // trouble is what the watchman has told of a node.

@@ -1,4 +1,5 @@
-// Command failover makes docs/benchmarks/failover.md of the rounds that make bench-failover has played.
+// Command failover makes docs/benchmarks/failover.md of the rounds that make bench-failover has played, or
+// failover-native.md of those of make bench-failover-native.
 package main
 
 import (
@@ -6,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -14,15 +16,21 @@ import (
 
 func main() {
 	dir := flag.String("dir", filepath.Join("docs", "benchmarks"), "where the rounds are, and where the page goes")
+	native := flag.Bool("native", false, "make the page of the rounds with real processes of one machine")
 	flag.Parse()
-	if err := render(*dir); err != nil {
+	name, page := "failover", rounds.Page
+	if *native {
+		name, page = "failover-native", rounds.Native
+	}
+	if err := render(filepath.Join(*dir, name), page); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-failover:", err)
 		os.Exit(1)
 	}
 }
 
-func render(dir string) (err error) {
-	lines, err := os.Open(filepath.Join(dir, "failover.jsonl"))
+// render makes the page at a path of the rounds beside it.
+func render(path string, write func(io.Writer, []rounds.Round)) (err error) {
+	lines, err := os.Open(path + ".jsonl")
 	if err != nil {
 		return err
 	}
@@ -32,6 +40,6 @@ func render(dir string) (err error) {
 		return err
 	}
 	var page bytes.Buffer
-	rounds.Page(&page, all)
-	return os.WriteFile(filepath.Join(dir, "failover.md"), page.Bytes(), 0o644) //nolint:gosec // a page for everyone
+	write(&page, all)
+	return os.WriteFile(path+".md", page.Bytes(), 0o644) //nolint:gosec // a page for everyone
 }

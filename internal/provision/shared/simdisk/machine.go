@@ -50,6 +50,16 @@ func In(dir, node string) shared.Disks {
 	}
 }
 
+// PowerOff is the loss of the machine of a node that this machine plays: the node's device of a disk of a
+// directory goes. The target learns nothing of it. No process of the node must run any more.
+func PowerOff(dir, disk, node string) error {
+	target, err := openDisk(filepath.Join(dir, disk))
+	if err != nil {
+		return err
+	}
+	return target.store.change(func(*state) ([]Write, error) { return nil, target.devices.remove(node) })
+}
+
 // openDisk returns the target of a disk that an administrator has made.
 func openDisk(dir string) (*Target, error) {
 	identity, err := blockdev.ReadLine(filepath.Join(dir, "identity"))

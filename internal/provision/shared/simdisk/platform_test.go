@@ -74,6 +74,32 @@ func TestTheSimulatedDiskWithDevicesConforms(t *testing.T) {
 	})
 }
 
+func TestALossOfPowerTakesTheDeviceOfOneNodeAndLeavesItsReservation(t *testing.T) {
+	dir := t.TempDir()
+	d := made(t, dir, "shared")
+	a, b := simdisk.In(dir, "a"), simdisk.In(dir, "b")
+	key := ownership.Key{Node: "a", Epoch: lineage.Epoch{Number: 1, ID: "one"}}.Raw()
+	if err := errors.Join(a.Attach(t.Context(), d), b.Attach(t.Context(), d), a.Register(t.Context(), d, key, shared.Idle), a.Reserve(t.Context(), d, 0, key)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, n := range []shared.Disks{a, b} {
+			if err := n.Detach(contextOfProcess(), d); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err := simdisk.PowerOff(dir, "shared", "a"); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := b.Look(t.Context(), d); err != nil || v.Link != ownership.Attached || v.Holder != key {
+		t.Errorf("the other node sees %+v, %v", v, err)
+	}
+	if v, err := a.Look(t.Context(), d); err != nil || v.Link != ownership.Detached {
+		t.Errorf("after its boot the node sees %+v, %v", v, err)
+	}
+}
+
 func TestTwoNodesOfAMachineHaveDevicesOfOneDisk(t *testing.T) {
 	dir := t.TempDir()
 	d := made(t, dir, "shared")

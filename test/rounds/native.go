@@ -1,0 +1,61 @@
+package rounds
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"berth.dev/berth/test/figures"
+)
+
+// Native writes the page of the rounds with real processes of one machine.
+func Native(w io.Writer, all []Round) {
+	fmt.Fprintf(w, `# Failover of a shared disk, natively
+
+Measured by `+"`make bench-failover-native`"+`: how long Berth itself takes. A real etcd and a real API server, two
+controllers, and three nodes, each with a guard and an agent of shared disks, are processes of one machine with 2
+processors; other programs use it, too. Each node has namespaces of its own for its network, processes and
+mounts. In each round the node that writes is lost: its link goes down, and then all its processes
+are killed at once. In half of the rounds one of the two controllers runs on it.
+
+The disk is a simulated one in a file in memory, a raw block volume. What is not Berth's takes no time: the scheduler and
+the StatefulSet are played by events, and the kubelet has no containers to make. It repeats a call that failed
+after the pauses of a real kubelet (0.5 s, then twice as long each time), and these are in the times. The writer
+syncs and acknowledges each record, and pauses for 0.1 s. After each round the records of the file are judged as
+`+"`hack/verify-lun`"+` does. Each round is a line of `+"`failover-native.jsonl`"+`, which has all rounds that were played, those
+that failed included.
+
+`)
+	sums(w, all)
+	fmt.Fprintf(w, "\n## From the loss of the node to the staged volume\n\nSeconds.\n\n")
+	staged(all).Print(w)
+	fmt.Fprintf(w, "\n## Steps\n\nSeconds after the loss.\n\n")
+	steps(all).Print(w)
+	failures(w, all)
+}
+
+// staged is a row for each fault, and one for all of them.
+func staged(all []Round) *figures.Table {
+	byFault := map[string][]time.Duration{}
+	every := []time.Duration{}
+	for i := range all {
+		for _, s := range all[i].Steps {
+			if s.Name == Staged {
+				byFault[all[i].Fault] = append(byFault[all[i].Fault], duration(s.After))
+				every = append(every, duration(s.After))
+			}
+		}
+	}
+	t := &figures.Table{Head: []string{"what is lost", "rounds", "p50", "p95", "max"}}
+	add := func(name string, took []time.Duration) {
+		t.Add(name, strconv.Itoa(len(took)), quantile(took, 0.5), quantile(took, 0.95), quantile(took, 1))
+	}
+	for _, fault := range slices.Sorted(maps.Keys(byFault)) {
+		add(fault, byFault[fault])
+	}
+	add("all rounds", every)
+	return t
+}

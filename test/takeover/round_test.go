@@ -1,0 +1,304 @@
+//go:build platform
+
+package takeover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
+	"berth.dev/berth/test/rounds"
+	"berth.dev/berth/test/writes"
+)
+
+const (
+	// takeover is how long another writer may take, and again within which time all must be as before.
+	takeover = 3 * time.Minute
+	again    = 5 * time.Minute
+	// settled is how long each controller has run before a fault: longer than one that has just begun holds the
+	// brake, and than it takes to hear of each node.
+	settled = 15 * time.Second
+)
+
+// The faults: a node alone, and one with a controller on it.
+const (
+	nodeLost = "node lost"
+	bothLost = "node lost, with a controller on it"
+)
+
+func TestAnotherNodeTakesTheDiskOfALostNode(t *testing.T) {
+	p := newPlayers(t)
+	for n := 1; n <= *roundsToPlay; n++ {
+		r := p.play(t, n)
+		t.Logf("round %d: %s: %v, harm %q, failed %q", n, r.Fault, r.Steps, r.Harm, r.Failed)
+		note(t, &r)
+		if r.Failed != "" || len(r.Harm) > 0 {
+			t.Fatalf("seed %d, round %d: %s %q", *seed, n, r.Failed, r.Harm)
+		}
+	}
+}
+
+func newPlayers(t *testing.T) *players {
+	env := apitest.Start(t)
+	p := &players{env: env, seen: map[string]*corev1.Node{}, dice: rand.New(rand.NewPCG(*seed, 0))} //nolint:gosec // the dice are to be thrown again
+	heard := &rounds.Heard{}
+	for i := 1; i <= 3; i++ {
+		p.nodes = append(p.nodes, &node{machine: machine{name: fmt.Sprintf("node%d", i), number: i}, env: env, heard: heard, suspect: p.suspects})
+	}
+	for role, accounts := range map[string][]string{
+		"agent": {"agent"}, "guard": {"guard"}, "controller": {"controller"}, "oversight": {"controller"},
+		"certificates": {"agent", "guard", "controller"}, "certificates-signer": {"controller"},
+	} {
+		env.Grant(t, role, accounts...)
+	}
+	t.Cleanup(func() {
+		for _, n := range p.nodes {
+			if n.kubelet != nil {
+				_, err := n.loses()
+				p.say(err)
+			}
+		}
+		p.say(sweep())
+	})
+	for i, n := range p.nodes {
+		if err := n.boots(t); err != nil {
+			t.Fatal(err)
+		}
+		if i < 2 {
+			if err := n.controls(t); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.sharedDisk(t)
+	p.watch(t)
+	// A real scheduler would go on trying, and say so of the pod.
+	if err := p.until(t.Context(), again, "the nodes may take volumes", func() bool { return p.ready(t.Context()) && p.overseen(t.Context()) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.makes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// play plays one round, and leaves the cluster as it was, if it can.
+func (p *players) play(t *testing.T, n int) rounds.Round {
+	r := rounds.Round{Seed: *seed, Number: n, Fault: nodeLost}
+	if (n+int(*seed))%2 == 0 { //nolint:gosec // a parity
+		r.Fault = bothLost
+	}
+	if err := p.run(t, &r); err != nil {
+		r.Failed = err.Error()
+	}
+	r.Harm = p.harm(&r)
+	return r
+}
+
+func (p *players) run(t *testing.T, r *rounds.Round) error {
+	ctx := t.Context()
+	if err := p.until(ctx, again, "a pod writes", func() bool { return p.whole(ctx) }); err != nil {
+		return err
+	}
+	victim := p.primary()
+	r.Victim = victim.name
+	if err := p.place(t, victim, r.Fault == bothLost); err != nil {
+		return err
+	}
+	if err := p.until(ctx, again, "all nodes can take over", func() bool { return p.whole(ctx) && p.overseen(ctx) }); err != nil {
+		return err
+	}
+	// The fault meets the beats and renewals at any moment between two of them.
+	pause := time.NewTimer(time.Duration(p.dice.Int64N(int64(8 * time.Second))))
+	defer pause.Stop()
+	<-pause.C
+	term := victim.heard.Term()
+	at, err := p.lose(victim)
+	if err != nil {
+		return err
+	}
+	err = p.until(ctx, takeover, "another writer has written", func() bool {
+		when, written := victim.heard.After(term)
+		if written {
+			p.Reach(rounds.Written, when)
+		}
+		return written
+	})
+	r.Steps, r.Gap = p.List(), victim.heard.Gap(at).Round(time.Millisecond).Seconds()
+	if err != nil {
+		return err
+	}
+	r.Moved = true
+	healed := time.Now()
+	if err := victim.boots(t); err != nil {
+		return err
+	}
+	r.Rebooted = true
+	if err := p.until(ctx, again, "all nodes can take over again", func() bool { return p.whole(ctx) }); err != nil {
+		return err
+	}
+	r.Back = time.Since(healed).Round(10 * time.Millisecond).Seconds()
+	return nil
+}
+
+// lose takes the power of a node.
+func (p *players) lose(victim *node) (time.Time, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pod == nil {
+		return time.Time{}, errors.New("no pod is there")
+	}
+	p.epoch, p.lost, p.old = p.known.Status.Ownership.Epoch.Number, victim.name, p.pod.UID
+	at, err := victim.loses()
+	p.Begin(at)
+	return at, err
+}
+
+func (p *players) primary() *node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.nodes {
+		if n.name == p.known.Status.Ownership.Primary.Node {
+			return n
+		}
+	}
+	return nil
+}
+
+// place makes one of the two controllers run on the victim, or none.
+func (p *players) place(t *testing.T, victim *node, with bool) error {
+	var has, free []*node
+	for _, n := range p.nodes {
+		switch wrong := n == victim && !with; {
+		case n.controller != nil && wrong:
+			if err := n.resigns(); err != nil {
+				return err
+			}
+		case n.controller != nil:
+			has = append(has, n)
+		case n != victim:
+			free = append(free, n)
+		}
+	}
+	if with && victim.controller == nil {
+		free = append([]*node{victim}, free...)
+		if len(has) == 2 {
+			if err := has[1].resigns(); err != nil {
+				return err
+			}
+			has = has[:1]
+		}
+	}
+	for _, n := range free[:max(0, 2-len(has))] {
+		if err := n.controls(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overseen tells whether two controllers are ready, and have run for long enough.
+func (p *players) overseen(ctx context.Context) bool {
+	ready := 0
+	for _, n := range p.nodes {
+		if n.controller != nil && time.Since(n.since) > settled && answers(ctx, "http://"+n.address()+":8081/readyz") {
+			ready++
+		}
+	}
+	return ready == 2
+}
+
+func answers(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return false
+	}
+	a, err := http.DefaultClient.Do(r)
+	return err == nil && a.Body.Close() == nil && a.StatusCode == http.StatusOK
+}
+
+// whole tells whether a pod writes, and every node has the disk and may take over: its guard is not fenced.
+func (p *players) whole(ctx context.Context) bool {
+	p.mu.Lock()
+	v := p.known
+	p.mu.Unlock()
+	if v == nil || v.Status.Ownership == nil || v.Status.Ownership.Primary.Phase != v1alpha1.PrimaryActive || len(v.Status.Ownership.Replicas) != len(p.nodes) {
+		return false
+	}
+	for _, r := range v.Status.Ownership.Replicas {
+		if r.State != v1alpha1.OwnedReady {
+			return false
+		}
+	}
+	return p.ready(ctx) && p.nodes[0].heard.Since(time.Now().Add(-5*time.Second)) >= 5
+}
+
+// ready tells whether all guards and agents are.
+func (p *players) ready(ctx context.Context) bool {
+	for _, n := range p.nodes {
+		if n.kubelet == nil || !answers(ctx, "http://"+n.address()+":9810/readyz") || !answers(ctx, "http://"+n.address()+":9813/readyz") {
+			return false
+		}
+	}
+	return true
+}
+
+// until waits for something that no object tells.
+func (p *players) until(ctx context.Context, limit time.Duration, what string, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	looks := time.NewTicker(100 * time.Millisecond)
+	defer looks.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it did not come to this within %s: %s", limit, what)
+		case <-looks.C:
+		}
+	}
+	return nil
+}
+
+// harm reads the file of the disk.
+func (p *players) harm(r *rounds.Round) []string {
+	acks := p.nodes[0].heard.All()
+	r.Acknowledged = len(acks)
+	file, err := os.Open(filepath.Join(disk(), "disk"))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer file.Close()
+	v, err := writes.Judge(file, size, acks)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	r.Records = v.Records
+	return v.Faults
+}
+
+// note appends the line of a round.
+func note(t *testing.T, r *rounds.Round) {
+	t.Helper()
+	f, err := os.OpenFile(*results, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // results for everyone
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Write(f); err != nil {
+		t.Error(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
