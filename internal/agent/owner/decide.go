@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -30,6 +31,8 @@ type asking struct {
 	unmounted bool
 	// silent are the nodes that did not answer an earlier decision of this chain.
 	silent map[string]bool
+	// unheard are those of them that were asked by the present decision.
+	unheard []string
 }
 
 // look is what one decision rests on, and is changed by.
@@ -130,9 +133,8 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 		l.trouble = err
 		record.Tell(&l.facts, nil, err)
 	}
-	if v := l.facts.Record; v != nil {
-		a.doubts(v)
-		l.facts.Peers = a.ask(ctx, w, id, others(v, o.c.Node))
+	if l.facts.Record != nil {
+		l.facts.Peers = o.peers(ctx, l, a)
 	}
 	o.c.Medium.survey(ctx, o, l)
 	standing, err := w.Standing(ctx)
@@ -146,6 +148,18 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 	l.facts.SinceRenewal, l.facts.OutOfService = standing.SinceRenewal, standing.OutOfService
 	l.facts.Lapsed = o.lapsed(l)
 	return l, ctx.Err()
+}
+
+// peers asks the other nodes of the record that may answer.
+func (o *Owner) peers(ctx context.Context, l *look, a *asking) []ownership.Peer {
+	v := l.facts.Record
+	a.doubts(v)
+	if !v.Kind.Traits().Data {
+		o.recallSilent(a, l.facts.Now)
+	}
+	answers := a.ask(ctx, o.c.World, l.id, others(v, o.c.Node))
+	o.noteSilent(a, l.facts.Now)
+	return answers
 }
 
 // doubts takes the node of a shared disk's writer that is to be shut out, or was and has not said that it stopped,
@@ -167,6 +181,34 @@ func (a *asking) quiets(node string) {
 	a.silent[node] = true
 }
 
+// quietFor is for how long a node that did not answer about a volume is asked about no other shared disk, nor again.
+// Each change of the record begins a chain of decisions, and each would wait for a node without power, while a pod
+// waits for its volume.
+const quietFor = 3 * time.Second
+
+// recallSilent takes nodes that did not answer another chain a moment ago for silent.
+func (o *Owner) recallSilent(a *asking, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for node, at := range o.silent {
+		if age := now.Sub(at); age < 0 || age >= quietFor {
+			delete(o.silent, node)
+			continue
+		}
+		a.quiets(node)
+	}
+}
+
+// noteSilent remembers the nodes that this decision found silent. One that was recalled keeps its time.
+func (o *Owner) noteSilent(a *asking, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, node := range a.unheard {
+		o.silent[node] = now
+	}
+	a.unheard = nil
+}
+
 // ask asks the nodes, and none twice that did not answer: a chain of ten decisions would wait ten times for
 // a node without power, while a pod waits for its volume. The rules take a node that is not asked for one
 // that does not answer.
@@ -176,6 +218,7 @@ func (a *asking) ask(ctx context.Context, w World, id string, nodes []string) []
 	for _, node := range nodes {
 		if !slices.ContainsFunc(answers, func(p ownership.Peer) bool { return p.Node == node }) {
 			a.quiets(node)
+			a.unheard = append(a.unheard, node)
 		}
 	}
 	return answers

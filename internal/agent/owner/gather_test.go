@@ -1,8 +1,10 @@
 package owner
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
@@ -55,6 +57,50 @@ func TestTheNodeOfAWriterThatIsToBeShutOutIsNotAsked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hearing is a World of which only some nodes answer.
+type hearing struct {
+	World
+	answer []string
+	asked  []string
+}
+
+func (h *hearing) Ask(_ context.Context, _ string, nodes []string) (answers []ownership.Peer) {
+	h.asked = slices.Clone(nodes)
+	for _, node := range nodes {
+		if slices.Contains(h.answer, node) {
+			answers = append(answers, ownership.Peer{Node: node})
+		}
+	}
+	return answers
+}
+
+// Each change of the record begins a chain of decisions.
+func TestANodeThatDidNotAnswerIsNotAskedByTheNextChains(t *testing.T) {
+	w := &hearing{answer: []string{"b"}}
+	o := New(Config{Node: "a", World: w})
+	began := time.Unix(1000, 0)
+	chain := func(kind ownership.Kind, after time.Duration, want ...string) {
+		t.Helper()
+		l := &look{id: "v"}
+		l.facts.Now = began.Add(after)
+		l.facts.Record = &ownership.Volume{Kind: kind, Replicas: []ownership.Replica{{Node: "a"}, {Node: "b"}, {Node: "c"}}}
+		o.peers(t.Context(), l, &asking{})
+		if !slices.Equal(w.asked, want) {
+			t.Errorf("after %v %q are asked, want %q", after, w.asked, want)
+		}
+	}
+	chain(ownership.Attachments, 0, "b", "c")
+	chain(ownership.Attachments, time.Second, "b")
+	chain(ownership.Snapshots, time.Second, "b", "c") // each answer may tell of newer data
+	chain(ownership.Attachments, 3*time.Second, "b")
+	w.answer = []string{"b", "c"}
+	chain(ownership.Attachments, 4*time.Second, "b", "c")
+	chain(ownership.Attachments, 5*time.Second, "b", "c")
+	w.answer = []string{"b"}
+	chain(ownership.Attachments, 6*time.Second, "b", "c")
+	chain(ownership.Attachments, -time.Hour, "b", "c") // the clock was set back
 }
 
 // TestWhenNoEpochFromBeforeALapseCanGoOn: node a may have been fenced, and the record's epoch is the second.
