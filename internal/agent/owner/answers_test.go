@@ -113,6 +113,7 @@ func TestAnAnswerThatCannotBeWholeIsNotGiven(t *testing.T) {
 	}{
 		"a node of the record":           {asker: "b", may: true},
 		"a controller":                   {asker: cert.Controllers, may: true},
+		"an owner without a replica":     {asker: "o", may: true},
 		"a stranger":                     {asker: "z"},
 		"no such volume":                 {asker: "b", fails: map[string]error{"Read": errAbsent}},
 		"the record cannot be read":      {asker: "b", fails: map[string]error{"Read": errBroken}, want: errBroken},
@@ -123,6 +124,7 @@ func TestAnAnswerThatCannotBeWholeIsNotGiven(t *testing.T) {
 			b := onBench(t, ofCopies, ownership.Node{})
 			b.pools.replica.Copy = ownership.Copy{Exists: true}
 			b.world.object = recorded(copies)
+			b.world.object.Status.Ownership.Primary.Node = "o"
 			for effect, err := range test.fails {
 				b.fails[effect] = err
 			}

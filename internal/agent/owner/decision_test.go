@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -192,6 +191,8 @@ func TestHowSoonTheRulesAreAskedAgain(t *testing.T) {
 		"the record cannot be read":         {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.RecordUnread}}, record: errBroken, again: 5 * time.Second, fails: true},
 		"another node owns it":              {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.PrimaryElsewhere}}},
 		"there is nothing to do":            {do: ownership.Action{Why: ownership.Why{Reason: ownership.BeingAttached}}},
+		"nor after a failure":               {do: ownership.Action{Why: ownership.Why{Reason: ownership.AttachmentFailed}}},
+		"nor after one to read":             {do: ownership.Action{Why: ownership.Why{Reason: ownership.RecordUnread}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := onBench(t, ofDisks, ownership.Node{Tend: says(test.do)})
@@ -229,14 +230,5 @@ func TestTheVolumesThatTheNodeKeepsAreAllThatItVouchesFor(t *testing.T) {
 				t.Errorf("Watch: %v, and %d volumes are tended", err, len(b.pokes))
 			}
 		})
-	}
-}
-
-func TestADeletingRecordIsReadAsOne(t *testing.T) {
-	b := onBench(t, ofDisks, ownership.Node{})
-	b.world.object = recorded(onADisk)
-	b.world.object.DeletionTimestamp = &metav1.Time{Time: noon}
-	if l, err := b.gather(t.Context(), volume, &asking{}); err != nil || l.facts.Record == nil || !l.facts.Record.Deleting {
-		t.Errorf("%+v, %v", l, err)
 	}
 }

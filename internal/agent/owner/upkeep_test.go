@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/utils/clock"
 
+	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -22,11 +23,13 @@ type quiet struct {
 	looks []time.Duration // since the start
 	start time.Time
 	fails func(look int) error
+	kept  journal.Kept
 }
 
 func (q *quiet) data() bool { return false }
 
-func (q *quiet) recall(context.Context, *Owner, *look) error {
+func (q *quiet) recall(_ context.Context, _ *Owner, l *look) error {
+	l.kept = q.kept
 	q.looks = append(q.looks, time.Since(q.start))
 	return q.fails(len(q.looks))
 }
@@ -125,17 +128,20 @@ func TestALoopSaysOnceWhatIsWrongUntilThatChanges(t *testing.T) {
 	})
 }
 
-func TestTheEndOfALoopIsNoFailure(t *testing.T) {
+func TestTheEndOfALoopIsNoFailureAndWaitsForItsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &quiet{fails: func(int) error { return nil }}
-		end := make(chan struct{})
+		q, ended := &quiet{}, 0
 		log := q.loops(t, time.Second/2, func(b *bench, l *Loop) {
 			q.fails = func(int) error { <-l.ctx.Done(); return errBroken }
 			b.world.during = func() { <-l.ctx.Done(); b.fails["Standing"] = errBroken }
-			close(end)
+			l.Background(func(ctx context.Context) {
+				<-ctx.Done()
+				time.Sleep(time.Second) //nolint:forbidigo // virtual time
+				ended++
+			})
 		})
-		if <-end; len(log) > 0 {
-			t.Errorf("it is told as %q", log)
+		if len(log) > 0 || ended != 1 {
+			t.Errorf("it is told as %q, and %d works have ended", log, ended)
 		}
 	})
 }
