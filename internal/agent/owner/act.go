@@ -106,10 +106,7 @@ func (o actor) takeOff(ctx context.Context, l *look, a *asking) error {
 		a.unmounted = true
 		left = func() ([]string, error) { return a.off.Left(ctx) }
 	} else {
-		paths, err := left()
-		if err != nil {
-			return err
-		}
+		paths, _ := left() // what it cannot tell now, it must tell after the unmounts
 		for _, path := range slices.Backward(paths) {
 			if err := o.c.World.Unmount(ctx, path); err != nil {
 				return err

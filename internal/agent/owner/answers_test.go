@@ -115,6 +115,7 @@ func TestAnAnswerThatCannotBeWholeIsNotGiven(t *testing.T) {
 		"a controller":                   {asker: cert.Controllers, may: true},
 		"an owner without a replica":     {asker: "o", may: true},
 		"a stranger":                     {asker: "z"},
+		"no one, and no node owns it":    {},
 		"no such volume":                 {asker: "b", fails: map[string]error{"Read": errAbsent}},
 		"the record cannot be read":      {asker: "b", fails: map[string]error{"Read": errBroken}, want: errBroken},
 		"the copy cannot be read":        {asker: "b", fails: map[string]error{"State": errBroken}, want: errBroken},
@@ -124,7 +125,9 @@ func TestAnAnswerThatCannotBeWholeIsNotGiven(t *testing.T) {
 			b := onBench(t, ofCopies, ownership.Node{})
 			b.pools.replica.Copy = ownership.Copy{Exists: true}
 			b.world.object = recorded(copies)
-			b.world.object.Status.Ownership.Primary.Node = "o"
+			if b.world.object.Status.Ownership.Primary.Node = "o"; test.asker == "" {
+				b.world.object.Status.Ownership.Primary = v1alpha1.Primary{Phase: v1alpha1.PrimaryReleased}
+			}
 			for effect, err := range test.fails {
 				b.fails[effect] = err
 			}

@@ -173,9 +173,22 @@ func TestAVolumeThatCannotBeForgottenIsTriedAgain(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	delete(b.fails, "Erase")
-	b.had = nil
-	if _, err := b.follow(t.Context(), volume, &asking{}); err != nil || !slices.Contains(b.had, "Erase") {
-		t.Errorf("%v, after %q", err, b.effects())
+	for again, erases := range []bool{true, false} { // what is forgotten is not forgotten again
+		b.had = nil
+		if _, err := b.follow(t.Context(), volume, &asking{}); err != nil || slices.Contains(b.had, "Erase") != erases {
+			t.Errorf("look %d: %v, after %q", again, err, b.effects())
+		}
+	}
+}
+
+func TestAVolumeIsNotForgottenUnlessARecordSaidThatItIsBeingDeleted(t *testing.T) {
+	b := onBench(t, ofDisks, ownership.Node{})
+	b.world.object = recorded(onADisk)
+	for _, absent := range []error{nil, errAbsent} { // as with a backup from before the volume
+		b.fails["Read"] = absent
+		if _, err := b.follow(t.Context(), volume, &asking{}); err != nil || slices.Contains(b.had, "Erase") {
+			t.Errorf("%v, after %q", err, b.effects())
+		}
 	}
 }
 
@@ -205,21 +218,23 @@ func TestHowSoonTheRulesAreAskedAgain(t *testing.T) {
 }
 
 func TestTheVolumesThatTheNodeKeepsAreAllThatItVouchesFor(t *testing.T) {
-	open := journal.Kept{Volume: volume, Opened: two}
+	open, over := journal.Kept{Volume: volume, Opened: two}, journal.Kept{Volume: volume, Opened: two, Closed: two}
 	for name, test := range map[string]struct {
+		kept  journal.Kept
 		fails string
 		do    ownership.Action
 		want  error
 		why   ownership.Reason
 	}{
-		"they cannot be listed":      {fails: "Volumes", want: errBroken},
-		"one cannot be read":         {fails: "Load", want: errBroken},
-		"the rules wait with one":    {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.CopyLost}}, want: provision.ErrUnavailable, why: ownership.CopyLost},
-		"the rules do not close one": {do: ownership.Action{Verb: ownership.Persist, Promise: ownership.Promise{Epoch: two}}, want: provision.ErrUnavailable, why: ownership.CopyInUse},
+		"the guard has one open":     {kept: over, fails: "CloseEpoch", want: errBroken},
+		"they cannot be listed":      {kept: open, fails: "Volumes", want: errBroken},
+		"one cannot be read":         {kept: open, fails: "Load", want: errBroken},
+		"the rules wait with one":    {kept: open, do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.CopyLost}}, want: provision.ErrUnavailable, why: ownership.CopyLost},
+		"the rules do not close one": {kept: open, do: ownership.Action{Verb: ownership.Persist, Promise: ownership.Promise{Epoch: two}}, want: provision.ErrUnavailable, why: ownership.CopyInUse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := onBench(t, ofDisks, ownership.Node{Unstage: says(test.do)})
-			b.world.kept, b.world.object, b.world.standing.Fenced, b.fails[test.fails] = open, recorded(onADisk), true, errBroken
+			b.world.kept, b.world.object, b.world.standing.Fenced, b.fails[test.fails] = test.kept, recorded(onADisk), true, errBroken
 			err := b.Vouch(t.Context())
 			now := &NotNowError{}
 			if errors.As(err, &now); !errors.Is(err, test.want) || now.Why.Reason != test.why || slices.Contains(b.had, "AllClosed") {

@@ -86,6 +86,7 @@ func TestAGiveTakesTheVolumeOffItsPathOnce(t *testing.T) {
 		offs    int
 	}{
 		"it was not taken":                        {unstage: ownership.Done, offs: 1},
+		"it was not taken since the boot":         {kept: journal.Kept{Volume: volume, Opened: two, Closed: one}, left: []string{"/stage", "/pod"}, unstage: ownership.Done, offs: 1},
 		"and it does not come off":                {unstage: ownership.Done, fails: map[string]error{"Off": errBroken}, want: errBroken, offs: 1},
 		"the release waits":                       {unstage: ownership.Wait, want: provision.ErrUnavailable},
 		"a pod still has it":                      {kept: mounted, left: []string{"/stage", "/pod"}, want: provision.ErrInUse},
@@ -114,6 +115,22 @@ func TestAGiveTakesTheVolumeOffItsPathOnce(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestAGiveThatTheOwnerUnmountedIsNotUnmountedAgain(t *testing.T) {
+	b := onBench(t, ofDisks, ownership.Node{})
+	b.c.Rules.Unstage = ownership.Chain[ownership.NodeFacts]{{Name: "off", Decide: func(f *ownership.NodeFacts) (ownership.Action, bool) {
+		return ownership.Action{Verb: map[bool]ownership.Verb{true: ownership.Unmount, false: ownership.Done}[f.Mounted]}, true
+	}}}
+	l := taken()
+	b.fails["Read"], b.world.kept, b.world.paths, b.disks.view.Disk = errAbsent, l.kept, []string{"/stage"}, held()
+	offs := 0
+	if err := b.Give(t.Context(), volume, staging.Off{
+		Unmount: func(context.Context) error { offs++; b.world.paths = nil; return nil },
+		Left:    func(context.Context) ([]string, error) { return b.world.paths, nil },
+	}); err != nil || offs != 1 || b.world.kept.InUse("boot") {
+		t.Errorf("%v, and it was taken off %d times, kept %+v", err, offs, b.world.kept)
 	}
 }
 
