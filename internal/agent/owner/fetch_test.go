@@ -49,9 +49,9 @@ func TestAStreamIsAskedForOnceItIsKeptHowOldItIs(t *testing.T) {
 			if age, known := b.world.kept.Age(point(2), noon); age != 0 || !known {
 				t.Errorf("the point is %v old, known %v", age, known)
 			}
-			var stream context.Context
+			var fetch context.Context
 			b.pools.during = func(ctx context.Context) {
-				if stream = ctx; ctx.Err() != nil {
+				if fetch = ctx; ctx.Err() != nil {
 					t.Errorf("it ends too early: %v", context.Cause(ctx))
 				}
 			}
@@ -67,7 +67,7 @@ func TestAStreamIsAskedForOnceItIsKeptHowOldItIs(t *testing.T) {
 					t.Errorf("remembered is %+v", h)
 				}
 			})
-			if stream.Err() == nil {
+			if fetch.Err() == nil {
 				t.Error("what the stream began does not end with it")
 			}
 		})

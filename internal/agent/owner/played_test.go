@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ import (
 const volume = "pvc-00000000-0000-0000-0000-000000000001"
 
 var (
-	errBroken = fmt.Errorf("it is broken")
+	errBroken = errors.New("it is broken")
 	noon      = time.Unix(43200, 0)
 	one, two  = lineage.Epoch{Number: 1, ID: "one"}, lineage.Epoch{Number: 2, ID: "two"}
 	three     = lineage.Epoch{Number: 3, ID: "three"}
