@@ -47,7 +47,7 @@ var targets = []target{
 	{dir: "internal/provision/zfs", files: []string{"create.go", "delete.go"}},
 	{dir: "internal/replicate/stream", files: []string{"receive.go", "session.go", "verify.go"}, open: true},
 	{dir: "internal/replicate/cert/issue", files: []string{"authority.go", "decide.go"}},
-	{dir: "internal/agent/owner", open: true},
+	{dir: "internal/agent/owner"},
 	{dir: "internal/agent/attached", files: []string{"content.go", "volumes.go"}},
 	{dir: "internal/agent/released", open: true},
 	{dir: "internal/usecase/luns", files: []string{"judge.go", "wipe.go"}, open: true},

@@ -106,10 +106,7 @@ func (o actor) takeOff(ctx context.Context, l *look, a *asking) error {
 		a.unmounted = true
 		left = func() ([]string, error) { return a.off.Left(ctx) }
 	} else {
-		paths, err := left()
-		if err != nil {
-			return err
-		}
+		paths, _ := left() // what it cannot tell now, it must tell after the unmounts
 		for _, path := range slices.Backward(paths) {
 			if err := o.c.World.Unmount(ctx, path); err != nil {
 				return err
@@ -130,10 +127,10 @@ func (o actor) takeOff(ctx context.Context, l *look, a *asking) error {
 // nothing holds the volume in any namespace. Only then the rules go on, to the release.
 func (o actor) tellGuard(ctx context.Context, l *look) error {
 	k := &l.facts.Copy
-	if l.facts.Mounted || k.Opened.IsZero() || !k.GaveUp(k.Opened) {
+	if l.facts.Mounted || !k.GaveUp(k.Opened) {
 		return nil
 	}
-	told := false
+	told := false // of no epoch, with the number zero, each guard knows that it is closed
 	o.hinted(l.id, func(h *hint) { told = h.told >= k.Opened.Number })
 	if told {
 		return nil

@@ -21,7 +21,7 @@ type ByKind struct {
 	OneCopy staging.Owner
 	// Epochs owns the others; nil if this agent serves none.
 	Epochs staging.Owner
-	// Kept says whether the node keeps knowledge about epochs of a volume. Nil: of none.
+	// Kept says whether the node keeps knowledge about epochs of a volume. It goes with Epochs.
 	Kept func(id string) (bool, error)
 }
 
@@ -37,12 +37,12 @@ func (b ByKind) of(ctx context.Context, id string) (staging.Owner, error) {
 		if kind, ok = record.KindOf(spec.Replication.Kind); !ok {
 			return nil, fmt.Errorf("%w: volume %s has replicas of kind %.40q, which this agent does not know", provision.ErrUnsupported, id, spec.Replication.Kind)
 		}
-	case b.Kept != nil:
+	case b.Epochs != nil:
 		kept, err := b.Kept(id)
 		if err != nil {
 			return nil, err
 		}
-		if kept && b.Epochs != nil {
+		if kept {
 			return b.Epochs, nil
 		}
 	}

@@ -105,8 +105,18 @@ func TestAnAgentWithoutEpochsRefusesAVolumeThatNeedsThemAndLetsItGo(t *testing.T
 	}
 }
 
+func TestAnAgentWithoutEpochsTakesAVolumeThatItDoesNotKnowForOneOfItsDrivers(t *testing.T) {
+	o := owner.ByKind{Wishes: specs{}, Default: driver.Local().Kind, OneCopy: staging.OneCopy{Locks: &keyed.Locks[string]{}}}
+	if steps, err := life(t, o); err != nil || steps != 4 {
+		t.Errorf("%d steps were taken, %v", steps, err)
+	}
+}
+
 func TestWhatTheNodeKeepsCannotBeReadSoNoKindIsAssumed(t *testing.T) {
-	o := owner.ByKind{Wishes: specs{}, OneCopy: staging.OneCopy{Locks: &keyed.Locks[string]{}}, Kept: func(string) (bool, error) { return false, provision.ErrUnavailable }}
+	o := owner.ByKind{
+		Wishes: specs{}, OneCopy: staging.OneCopy{Locks: &keyed.Locks[string]{}}, Epochs: &counting{},
+		Kept: func(string) (bool, error) { return false, provision.ErrUnavailable },
+	}
 	if err := o.Take(t.Context(), theVolume, func(context.Context) error { t.Error("it is used"); return nil }); !errors.Is(err, provision.ErrUnavailable) {
 		t.Errorf("taken: %v", err)
 	}

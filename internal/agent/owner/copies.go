@@ -176,7 +176,7 @@ func (c copies) answer(ctx context.Context, o *Owner, l *look, asker string, v *
 	if p.Age = age; !known {
 		p.Age = unknownAge
 	}
-	if e, counted := v.Replica(asker); !counted || e.State != ownership.Removing || newest.IsZero() {
+	if e, _ := v.Replica(asker); e.State != ownership.Removing {
 		return nil
 	}
 	hold, may := ownership.Confirm(&p.Copy, asker, newest, now)

@@ -182,7 +182,7 @@ func (disks) answer(context.Context, *Owner, *look, string, *ownership.Volume, *
 // is under way.
 func (d disks) move(o *Owner, l *look, verb ownership.Verb) error {
 	last, waits := clears(l)
-	if verb == ownership.Detach && waits {
+	if waits {
 		return nil // the record changes when they are gone
 	}
 	began := false

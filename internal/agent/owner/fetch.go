@@ -28,12 +28,10 @@ func (c copies) pull(ctx context.Context, o *Owner, l *look, do ownership.Action
 		c.stopFetch(o, l.id)
 	}
 	if !began {
-		end(nil)
 		return nil
 	}
 	if err := saw(o, l, do.To); err != nil {
 		c.fetched(o, l.id, err)
-		end(nil)
 		return err
 	}
 	f := Fetch{Volume: l.id, From: do.From, Epoch: l.facts.Copy.Promise.Epoch, Base: do.Base, To: do.To}
@@ -59,7 +57,7 @@ func (copies) fetched(o *Owner, id string, err error) {
 // stopFetch ends the stream of a volume that is under way, and says whether there is one.
 func (copies) stopFetch(o *Owner, id string) (underWay bool) {
 	o.hinted(id, func(h *hint) {
-		if underWay = h.moving; underWay && h.end != nil {
+		if underWay = h.moving; underWay {
 			h.end(errNotNeeded)
 		}
 	})

@@ -22,7 +22,7 @@ func (o actor) noteLeaving(l *look) {
 // whose reservation decides which node writes.
 func (o actor) forget(l *look) error {
 	gone := false
-	o.hinted(l.id, func(h *hint) { gone = l.facts.Record == nil && l.facts.Absent && h.leaves && left(l, h) })
+	o.hinted(l.id, func(h *hint) { gone = l.facts.Absent && h.leaves && left(l, h) })
 	if !gone {
 		return nil
 	}

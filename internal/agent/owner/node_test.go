@@ -74,6 +74,7 @@ func TestANodeWhoseGuardOrTaintsCannotBeReadHasNoStanding(t *testing.T) {
 	if _, err := n.Standing(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("without the taints: %v", err)
 	}
+	n.OutOfService = func(context.Context) (bool, error) { return false, nil }
 	s.refuse = broken
 	if _, err := n.Standing(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("without the guard: %v", err)

@@ -19,7 +19,7 @@ import (
 // for ever.
 func (o *Owner) Peer(ctx context.Context, volume, asker string) (p ownership.Peer, may bool, err error) {
 	v, may, err := mayAsk(ctx, o.c.World, volume, asker)
-	if err != nil || !may {
+	if !may {
 		return ownership.Peer{}, false, err
 	}
 	l := &look{id: volume}
@@ -34,7 +34,8 @@ func (o *Owner) Peer(ctx context.Context, volume, asker string) (p ownership.Pee
 }
 
 // mayAsk says whether the asker may know of a volume, and returns the record if it was read for that. It is
-// read for each question of a node: one that has left a volume knows nothing of it any more.
+// read for each question of a node: one that has left a volume knows nothing of it any more. may is false with
+// every error.
 func mayAsk(ctx context.Context, w World, volume, asker string) (v *ownership.Volume, may bool, err error) {
 	switch {
 	case !v1alpha1.IsVolumeName(volume) || asker == "":

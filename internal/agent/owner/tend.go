@@ -48,8 +48,8 @@ func (o *Owner) Watch(ctx context.Context) error {
 		return err
 	}
 	for _, id := range ids {
-		k, found, err := o.c.World.Load(id)
-		if err == nil && found && k.InUse(o.c.Boot) && o.c.Medium.stirs(ctx, o, &k) {
+		k, _, err := o.c.World.Load(id)
+		if err == nil && k.InUse(o.c.Boot) && o.c.Medium.stirs(ctx, o, &k) {
 			o.c.Poke(id, 0)
 		}
 	}
@@ -118,9 +118,9 @@ func (o *Owner) stop(ctx context.Context, id string) error {
 			if over = !l.facts.Mounted && l.facts.Copy.GaveUp(l.facts.Copy.Opened); over {
 				return nil
 			}
-			_, do := o.c.Rules.Next(&l.facts)
+			said, do := o.c.Rules.Next(&l.facts)
 			if do.Verb <= ownership.GiveUp {
-				return &NotNowError{Volume: id, Why: do.Why, Cause: l.trouble}
+				return &NotNowError{Volume: id, Why: said.Why, Cause: l.trouble}
 			}
 			_, err = (actor{o}).carryOut(ctx, l, do, &asking{unstaging: true})
 			return err
