@@ -12,6 +12,7 @@ import (
 	"berth.dev/berth/lab/internal/build"
 	"berth.dev/berth/lab/internal/catalog"
 	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/network"
 	"berth.dev/berth/lab/internal/node"
 	"berth.dev/berth/lab/internal/progress"
 )
@@ -37,6 +38,9 @@ func (c *Cluster) installPackages(ctx context.Context) error {
 	if c.Settings().guests() {
 		packages = append(packages, guest.MissingPackages()...)
 	}
+	if c.Settings().natives() {
+		packages = append(packages, guest.Missing(network.FilterPackages)...)
+	}
 	packages = append(packages, catalog.MissingPackages(catalog.Busybox)...)
 	return guest.InstallPackages(ctx, c.lab.Report, packages)
 }
@@ -50,6 +54,7 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 	g.Go(func() error {
 		found, err := c.findPrograms(gathering)
 		p.Kubelet = filepath.Join(found.Kubernetes, "kubelet")
+		p.KubeProxy = filepath.Join(found.Kubernetes, "kube-proxy")
 		return err
 	})
 	if len(c.Nodes()) == 0 {

@@ -14,6 +14,7 @@ import (
 type programs struct {
 	Kubernetes string `json:"kubernetes"` // the control plane, kubectl and the kubelet
 	Etcd       string `json:"etcd"`
+	CoreDNS    string `json:"coreDNS,omitempty"` // empty in a cluster that was made without names
 }
 
 // findPrograms builds the programs or takes them from a release, unless the
@@ -30,6 +31,10 @@ func (c *Cluster) findPrograms(ctx context.Context) (programs, error) {
 }
 
 func (c *Cluster) choosePrograms(ctx context.Context) (programs, error) {
+	names, err := build.CoreDNS.Get(ctx, c.lab.Store)
+	if err != nil {
+		return programs{}, err
+	}
 	settings := c.state.get().Settings
 	location := settings.Release
 	if location == "" {
@@ -38,23 +43,27 @@ func (c *Cluster) choosePrograms(ctx context.Context) (programs, error) {
 			return programs{}, err
 		}
 		dir, err := kubernetes.Get(ctx, c.lab.Store)
-		return programs{Kubernetes: dir, Etcd: dir}, err
+		return programs{Kubernetes: dir, Etcd: dir, CoreDNS: names}, err
 	}
 	dir, err := release.Get(ctx, c.lab.Store, location)
 	if err != nil {
 		return programs{}, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, release.Etcd)); err == nil {
-		return programs{Kubernetes: dir, Etcd: dir}, nil
+		return programs{Kubernetes: dir, Etcd: dir, CoreDNS: names}, nil
 	}
 	built, err := build.Kubernetes.Get(ctx, c.lab.Store)
-	return programs{Kubernetes: dir, Etcd: built}, err
+	return programs{Kubernetes: dir, Etcd: built, CoreDNS: names}, err
 }
 
 // exist reports whether the programs were found before and the cache was not
 // cleared since.
 func (p programs) exist() bool {
-	for _, dir := range []string{p.Kubernetes, p.Etcd} {
+	dirs := []string{p.Kubernetes, p.Etcd}
+	if p.CoreDNS != "" {
+		dirs = append(dirs, p.CoreDNS)
+	}
+	for _, dir := range dirs {
 		if _, err := os.Stat(dir); dir == "" || err != nil {
 			return false
 		}
