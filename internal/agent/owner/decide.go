@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -134,7 +133,7 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 		record.Tell(&l.facts, nil, err)
 	}
 	if l.facts.Record != nil {
-		l.facts.Peers = o.peers(ctx, l, a)
+		l.facts.Peers = a.peers(ctx, o, l)
 	}
 	o.c.Medium.survey(ctx, o, l)
 	standing, err := w.Standing(ctx)
@@ -151,14 +150,14 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 }
 
 // peers asks the other nodes of the record that may answer.
-func (o *Owner) peers(ctx context.Context, l *look, a *asking) []ownership.Peer {
+func (a *asking) peers(ctx context.Context, o *Owner, l *look) []ownership.Peer {
 	v := l.facts.Record
 	a.doubts(v)
 	if !v.Kind.Traits().Data {
-		o.recallSilent(a, l.facts.Now)
+		o.silent.recall(a, l.facts.Now)
 	}
 	answers := a.ask(ctx, o.c.World, l.id, others(v, o.c.Node))
-	o.noteSilent(a, l.facts.Now)
+	o.silent.note(a, l.facts.Now)
 	return answers
 }
 
@@ -179,34 +178,6 @@ func (a *asking) quiets(node string) {
 		a.silent = map[string]bool{}
 	}
 	a.silent[node] = true
-}
-
-// quietFor is for how long a node that did not answer about a volume is asked about no other shared disk, nor again.
-// Each change of the record begins a chain of decisions, and each would wait for a node without power, while a pod
-// waits for its volume.
-const quietFor = 3 * time.Second
-
-// recallSilent takes nodes that did not answer another chain a moment ago for silent.
-func (o *Owner) recallSilent(a *asking, now time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for node, at := range o.silent {
-		if age := now.Sub(at); age < 0 || age >= quietFor {
-			delete(o.silent, node)
-			continue
-		}
-		a.quiets(node)
-	}
-}
-
-// noteSilent remembers the nodes that this decision found silent. One that was recalled keeps its time.
-func (o *Owner) noteSilent(a *asking, now time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, node := range a.unheard {
-		o.silent[node] = now
-	}
-	a.unheard = nil
 }
 
 // ask asks the nodes, and none twice that did not answer: a chain of ten decisions would wait ten times for

@@ -86,7 +86,7 @@ func TestANodeThatDidNotAnswerIsNotAskedByTheNextChains(t *testing.T) {
 		l := &look{id: "v"}
 		l.facts.Now = began.Add(after)
 		l.facts.Record = &ownership.Volume{Kind: kind, Replicas: []ownership.Replica{{Node: "a"}, {Node: "b"}, {Node: "c"}}}
-		o.peers(t.Context(), l, &asking{})
+		(&asking{}).peers(t.Context(), o, l)
 		if !slices.Equal(w.asked, want) {
 			t.Errorf("after %v %q are asked, want %q", after, w.asked, want)
 		}

@@ -37,14 +37,14 @@ type Config struct {
 type Owner struct {
 	c Config
 
+	silent silences
+
 	mu    sync.Mutex
 	hints map[string]*hint
 	// lapses counts how often this node may have been fenced. It begins with one: an earlier
 	// agent may have lapsed.
 	lapses uint64
 	fenced bool
-	// silent are nodes that did not answer, and when they were asked.
-	silent map[string]time.Time
 	// running are the ends of the actions that are being carried out.
 	running map[*context.CancelCauseFunc]struct{}
 }
@@ -78,7 +78,7 @@ var _ staging.Owner = (*Owner)(nil)
 
 // New makes an Owner.
 func New(c Config) *Owner {
-	return &Owner{c: c, hints: map[string]*hint{}, lapses: 1, silent: map[string]time.Time{}, running: map[*context.CancelCauseFunc]struct{}{}}
+	return &Owner{c: c, hints: map[string]*hint{}, lapses: 1, running: map[*context.CancelCauseFunc]struct{}{}}
 }
 
 // hinted lets f read or change the hint of a volume.
