@@ -98,13 +98,18 @@ func (l *lab) node(name string) cluster.NodeStatus {
 // kubectl runs kubectl, which must succeed.
 func (l *lab) kubectl(args ...string) string {
 	l.t.Helper()
-	cmd := exec.CommandContext(l.t.Context(), l.do("binary", "kubectl"), args...)
-	cmd.Env = append(l.env, "KUBECONFIG="+l.do("kubeconfig"))
-	out, err := cmd.CombinedOutput()
+	out, err := l.kubectlCommand(args...).CombinedOutput()
 	if err != nil {
 		l.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+func (l *lab) kubectlCommand(args ...string) *exec.Cmd {
+	l.t.Helper()
+	cmd := exec.CommandContext(l.t.Context(), l.do("binary", "kubectl"), args...)
+	cmd.Env = append(l.env, "KUBECONFIG="+l.do("kubeconfig"))
+	return cmd
 }
 
 // eventually waits until is returns true, for up to two minutes.

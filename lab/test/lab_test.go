@@ -25,6 +25,7 @@ func TestLab(t *testing.T) {
 	t.Run("commands on a node are passed through", func(t *testing.T) { testExec(t, l.in(t)) })
 	t.Run("images are there from the start or loaded", func(t *testing.T) { testLoad(t, l.in(t)) })
 	t.Run("pods run and reach each other and the API server", func(t *testing.T) { testPods(t, l.in(t)) })
+	t.Run("pods find each other by name and through Services", func(t *testing.T) { testServices(t, l.in(t)) })
 	t.Run("a disk comes and goes", func(t *testing.T) { testDisk(t, l.in(t)) })
 	t.Run("two nodes share a disk", func(t *testing.T) { testSharedDisk(t, l.in(t)) })
 	t.Run("faults of the network show and end", func(t *testing.T) { testNetworkFaults(t, l.in(t)) })

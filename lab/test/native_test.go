@@ -26,6 +26,7 @@ func TestNative(t *testing.T) {
 	t.Run("commands on a node are passed through", func(t *testing.T) { testExec(t, l.in(t)) })
 	t.Run("images are there from the start or loaded", func(t *testing.T) { testLoad(t, l.in(t)) })
 	t.Run("pods run and reach each other and the API server", func(t *testing.T) { testPods(t, l.in(t)) })
+	t.Run("pods find each other by name and through Services", func(t *testing.T) { testServices(t, l.in(t)) })
 	t.Run("the machine's kernel parameters stay", func(t *testing.T) { testParameters(t, l.in(t)) })
 	t.Run("a disconnected node is lost and comes back", func(t *testing.T) { testLoss(t, l.in(t), "cut", "heal") })
 	t.Run("a node that crashed is lost and comes back", func(t *testing.T) { testCrash(t, l.in(t)) })

@@ -96,8 +96,8 @@ func schedulerCertificate() (certificate, key []byte, err error) {
 	return certificate, key, err
 }
 
-// extenderHost is the name in the certificate. The lab has neither names nor addresses of
-// Services, so the scheduler's configuration has the controller's own address and this name.
+// extenderHost is the name in the certificate. The scheduler's configuration has the controller's
+// own address and this name, so that it needs no Service: a lab of an older program has none.
 const extenderHost = "berth-extender." + Namespace + ".svc"
 
 var extendedConfig = template.Must(template.New("").Parse(`apiVersion: kubescheduler.config.k8s.io/v1

@@ -130,6 +130,10 @@ var Etcd = Module{
 	Packages: []string{"go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3"},
 }
 
+// CoreDNS has the server of the cluster's names. Its main package is the lab's own: the upstream
+// one has forty more plugins, with the clients of three clouds.
+var CoreDNS = Module{Name: "coredns", Packages: []string{"."}}
+
 // Upstream has Kubernetes' own suite of tests for drivers of CSI, ginkgo, which runs it in several
 // processes, and the program of its pods.
 var Upstream = Module{
@@ -142,7 +146,7 @@ var Upstream = Module{
 var Pause = Module{Name: "pause", Packages: []string{"."}}
 
 // Modules lists everything the lab can build.
-var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner, Attacher, Snapshotter, Etcd, Upstream, Pause}
+var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner, Attacher, Snapshotter, Etcd, CoreDNS, Upstream, Pause}
 
 // Get builds a module, or takes it from the store, and returns the directory
 // of its programs.

@@ -89,11 +89,13 @@ func (c *Cluster) plan(net *network.Network) (controlplane.Config, error) {
 	return controlplane.Config{
 		Programs:  programs.Kubernetes,
 		Etcd:      programs.Etcd,
+		CoreDNS:   programs.CoreDNS,
 		Dir:       c.paths.controlPlane(),
 		NetNS:     net.Path(),
 		Address:   network.Gateway,
 		ServiceIP: network.APIService,
 		Services:  network.Services,
+		DNS:       network.DNSAddress, DNSService: network.DNSService,
 		Authority: authority,
 
 		StockTimeouts: c.Settings().StockTimeouts,

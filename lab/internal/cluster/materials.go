@@ -37,6 +37,9 @@ func (c *Cluster) installPackages(ctx context.Context) error {
 	if c.Settings().guests() {
 		packages = append(packages, guest.MissingPackages()...)
 	}
+	if c.Settings().natives() {
+		packages = append(packages, guest.Missing(node.ProxyPackages)...)
+	}
 	packages = append(packages, catalog.MissingPackages(catalog.Busybox)...)
 	return guest.InstallPackages(ctx, c.lab.Report, packages)
 }
@@ -50,6 +53,7 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 	g.Go(func() error {
 		found, err := c.findPrograms(gathering)
 		p.Kubelet = filepath.Join(found.Kubernetes, "kubelet")
+		p.KubeProxy = filepath.Join(found.Kubernetes, "kube-proxy")
 		return err
 	})
 	if len(c.Nodes()) == 0 {

@@ -12,8 +12,9 @@ import (
 // programs are the directories with the cluster's Kubernetes programs. The state file
 // records them, so that a restarted component runs the same program.
 type programs struct {
-	Kubernetes string `json:"kubernetes"` // the control plane, kubectl and the kubelet
+	Kubernetes string `json:"kubernetes"` // the control plane, kubectl, kubelet and kube-proxy
 	Etcd       string `json:"etcd"`
+	CoreDNS    string `json:"coreDNS,omitempty"` // empty in a cluster that was made without names
 }
 
 // findPrograms builds the programs or takes them from a release, unless the
@@ -24,6 +25,9 @@ func (c *Cluster) findPrograms(ctx context.Context) (programs, error) {
 	}
 	p, err := c.choosePrograms(ctx)
 	if err != nil {
+		return programs{}, err
+	}
+	if p.CoreDNS, err = build.CoreDNS.Get(ctx, c.lab.Store); err != nil {
 		return programs{}, err
 	}
 	return p, c.state.update(func(s *contents) { s.Programs = p })
@@ -54,7 +58,11 @@ func (c *Cluster) choosePrograms(ctx context.Context) (programs, error) {
 // exist reports whether the programs were found before and the cache was not
 // cleared since.
 func (p programs) exist() bool {
-	for _, dir := range []string{p.Kubernetes, p.Etcd} {
+	dirs := []string{p.Kubernetes, p.Etcd}
+	if p.CoreDNS != "" {
+		dirs = append(dirs, p.CoreDNS)
+	}
+	for _, dir := range dirs {
 		if _, err := os.Stat(dir); dir == "" || err != nil {
 			return false
 		}

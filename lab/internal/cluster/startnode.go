@@ -95,6 +95,10 @@ func (c *Cluster) nodeConfig(ctx context.Context, net *network.Network, config c
 	if err != nil {
 		return node.Config{}, err
 	}
+	proxy, err := config.Authority.Kubeconfig("kube-proxy", config.Server(), pki.Subject{Name: "system:kube-proxy"})
+	if err != nil {
+		return node.Config{}, err
+	}
 	return node.Config{
 		Name:        name,
 		Control:     name == controlNode,
@@ -102,19 +106,19 @@ func (c *Cluster) nodeConfig(ctx context.Context, net *network.Network, config c
 		MAC:         mac,
 		Gateway:     network.Gateway,
 		Pods:        pods,
-		ClusterDNS:  clusterDNS,
+		ClusterPods: network.Pods,
+		ClusterDNS:  network.DNSService,
+		Domain:      controlplane.Domain,
 		PauseImage:  catalog.Pause,
 		CA:          config.Authority.CertPEM(),
 		Kubeconfig:  kubeconfig,
+		Proxy:       proxy,
 		ServingCert: pair.Cert,
 		ServingKey:  pair.Key,
 
 		StockTimeouts: c.Settings().StockTimeouts,
 	}, nil
 }
-
-// clusterDNS is an address that no process serves: the lab has no cluster DNS.
-var clusterDNS = netip.MustParseAddr("10.96.0.10")
 
 // awaitNodes waits until every node that can become Ready is Ready.
 func (c *Cluster) awaitNodes(ctx context.Context, config controlplane.Config) error {

@@ -46,6 +46,9 @@ func (s Settings) native(node string) bool { return s.Native || node == controlN
 // guests reports whether any node is a guest.
 func (s Settings) guests() bool { return s.Nodes > 0 && !s.Native }
 
+// natives reports whether any node is part of this machine.
+func (s Settings) natives() bool { return s.Nodes > 0 && s.Native || s.Control }
+
 func (s Settings) validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {

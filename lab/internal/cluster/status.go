@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"berth.dev/berth/lab/internal/controlplane"
@@ -59,7 +60,7 @@ const statusLimit = 3 * time.Second
 // Status returns the present state of the cluster.
 func (c *Cluster) Status(ctx context.Context) (Status, error) {
 	s := Status{Name: c.paths.name, Kubeconfig: c.Kubeconfig()}
-	for _, name := range append(controlplane.Components, forwarder) {
+	for _, name := range c.components() {
 		rec, _ := c.state.Process(name)
 		p := ProcessStatus{Name: name, Running: rec.Alive(), Log: rec.Log}
 		if p.Running {
@@ -81,6 +82,15 @@ func (c *Cluster) Status(ctx context.Context) (Status, error) {
 	}
 	s.SAN, err = c.sanStatus(ctx)
 	return s, err
+}
+
+// components are the names of the processes that the cluster should have.
+func (c *Cluster) components() []string {
+	all := append(slices.Clone(controlplane.Components), forwarder)
+	if c.state.get().Programs.CoreDNS == "" {
+		all = slices.DeleteFunc(all, func(name string) bool { return name == controlplane.DNS })
+	}
+	return all
 }
 
 func (c *Cluster) nodeStatus(ctx context.Context, name string) (NodeStatus, error) {

@@ -31,6 +31,9 @@ func (c Config) apiServerArgs() []string {
 		fmt.Sprintf("--secure-port=%d", Port),
 		"--advertise-address=" + c.Address.String(),
 		"--service-cluster-ip-range=" + c.Services.String(),
+		// No kube-proxy translates addresses for the API server, which runs on no node: it calls
+		// the endpoints of webhooks and of aggregated APIs.
+		"--enable-aggregator-routing=true",
 		"--tls-cert-file=" + file("apiserver.crt"),
 		"--tls-private-key-file=" + file("apiserver.key"),
 		"--client-ca-file=" + file("ca.crt"),

@@ -18,9 +18,10 @@ func testConfig(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	return Config{
-		Programs: "/release", Etcd: "/built", Dir: "/state", NetNS: "/run/netns/x",
+		Programs: "/release", Etcd: "/built", CoreDNS: "/names", Dir: "/state", NetNS: "/run/netns/x",
 		Address: netip.MustParseAddr("10.77.0.1"), ServiceIP: netip.MustParseAddr("10.96.0.1"),
 		Services: netip.MustParsePrefix("10.96.0.0/16"), Authority: authority,
+		DNS: netip.MustParseAddr("10.77.0.3"), DNSService: netip.MustParseAddr("10.96.0.10"),
 	}
 }
 
@@ -48,10 +49,11 @@ func TestEveryFileTheArgumentsNameIsMade(t *testing.T) {
 	}
 }
 
-func TestEtcdMayComeFromElsewhere(t *testing.T) {
+func TestEtcdAndCoreDNSMayComeFromElsewhere(t *testing.T) {
 	c := testConfig(t)
 	for name, want := range map[string]string{
 		etcd: "/built/etcd", apiServer: "/release/kube-apiserver", scheduler: "/release/kube-scheduler",
+		DNS: "/names/coredns",
 	} {
 		if got := c.spec(name).Path; got != want {
 			t.Errorf("%s is started from %s, want %s", name, got, want)

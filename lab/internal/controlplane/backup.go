@@ -44,7 +44,7 @@ const bump = "--bump-revision=1000000000"
 // Restore ends the control plane, gives etcd the state of a backup and starts the
 // control plane again. It refuses a file that is no backup before it ends anything.
 //
-// Restore restarts all four components, as Kubernetes' documentation asks for. Kubelets
+// Restore restarts all components, as Kubernetes' documentation asks for. Kubelets
 // and the processes in pods keep running with the state that they have.
 func Restore(ctx context.Context, c Config, journal Journal, r Restoration, step progress.Step) error {
 	step.Note("reading %s", filepath.Base(r.File))

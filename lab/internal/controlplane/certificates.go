@@ -16,7 +16,8 @@ func (c Config) writeCertificates() error {
 		"apiserver": {
 			Name: "kube-apiserver",
 			IPs:  []netip.Addr{local, c.Address, c.ServiceIP},
-			DNS:  []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+			DNS: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+				"kubernetes.default.svc." + Domain},
 		},
 		"sa":             {Name: "service-accounts"}, // only its key is used, to sign tokens
 		"kubelet-client": {Name: "kube-apiserver-kubelet-client", Groups: []string{"system:masters"}},
@@ -30,6 +31,7 @@ func (c Config) writeCertificates() error {
 	users := map[string]pki.Subject{
 		"controller-manager": {Name: "system:kube-controller-manager"},
 		"scheduler":          {Name: "system:kube-scheduler"},
+		"coredns":            {Name: dnsUser},
 	}
 	for name, subject := range users {
 		if _, err := c.Authority.WriteKubeconfig(name, c.Server(), subject); err != nil {

@@ -1,13 +1,16 @@
 package controlplane
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"berth.dev/berth/lab/internal/network"
@@ -52,6 +55,27 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.do(req, http.StatusOK)
+}
+
+// Apply makes the object at path what content says, whether it exists or not, and leaves alone
+// what content does not mention.
+func (c *Client) Apply(ctx context.Context, path string, content map[string]any) error {
+	body, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", path, err)
+	}
+	url := c.server + path + "?fieldManager=lab&force=true"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/apply-patch+yaml") // of which JSON is a part
+	_, err = c.do(req, http.StatusOK, http.StatusCreated)
+	return err
+}
+
+func (c *Client) do(req *http.Request, wanted ...int) ([]byte, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, err
@@ -61,8 +85,8 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("asking for %s: %s", path, resp.Status)
+	if !slices.Contains(wanted, resp.StatusCode) {
+		return nil, fmt.Errorf("asking for %s: %s", req.URL.Path, resp.Status)
 	}
 	return body, nil
 }

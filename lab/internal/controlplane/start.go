@@ -22,7 +22,7 @@ type Journal interface {
 const startLimit = 4 * time.Minute
 
 // Start starts the components that do not run, records each at once, and
-// returns when the cluster accepts pods. Running components stay as they are.
+// returns when the cluster accepts pods and knows its names. Running components stay as they are.
 func Start(ctx context.Context, c Config, journal Journal, step progress.Step) error {
 	if err := c.writeCertificates(); err != nil {
 		return err
@@ -48,7 +48,10 @@ func Start(ctx context.Context, c Config, journal Journal, step progress.Step) e
 			return err
 		}
 	}
-	return nil
+	if c.CoreDNS == "" {
+		return nil
+	}
+	return c.startDNS(ctx, client, journal, step)
 }
 
 func ensure(ctx context.Context, c Config, journal Journal, components []string) error {

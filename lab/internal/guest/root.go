@@ -31,7 +31,7 @@ const (
 // kernel. Each adds to the time of the first start.
 var guestPackages = []string{
 	"btrfs-progs", "cryptsetup-bin", "dmeventd", "e2fsprogs", "iproute2", "iptables", "iputils-ping", "kmod",
-	"linux-image-cloud-amd64", "lvm2", "mount", "open-iscsi", "parted", "procps", "sg3-utils",
+	"linux-image-cloud-amd64", "lvm2", "mount", "nftables", "open-iscsi", "parted", "procps", "sg3-utils",
 	"thin-provisioning-tools", "udev", "util-linux", "xfsprogs",
 }
 

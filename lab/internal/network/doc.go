@@ -9,9 +9,9 @@
 // needs only a default route to the bridge, and a node that is added later is
 // known to all others at once.
 //
-// The bridge also has the address of the `kubernetes` Service. With an API
-// server that listens on port 443 of all addresses, pods reach it there
-// directly: no kube-proxy, no address translation, no netfilter modules.
+// The bridge also has the addresses of the Services `kubernetes` and `kube-dns`. With an API
+// server that listens on port 443 of all addresses, and a DNS server on port 53 of both of its
+// own, pods reach them also while kube-proxy on their node has not started yet.
 //
 // [Network.Cut] sets a tap down, which is like a pulled cable; [Network.Heal] undoes it.
 // [Network.Sever] takes a [Part] of the network away: rules of nftables at the node's port

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -112,8 +113,11 @@ func ensureBridge() error {
 	if err != nil {
 		return fmt.Errorf("finding bridge: %w", err)
 	}
-	for _, address := range []string{fmt.Sprintf("%s/%d", Gateway, Nodes.Bits()), APIService.String() + "/32"} {
-		addr, err := netlink.ParseAddr(address)
+	for _, address := range []netip.Prefix{
+		netip.PrefixFrom(Gateway, Nodes.Bits()), netip.PrefixFrom(DNSAddress, 32),
+		netip.PrefixFrom(APIService, 32), netip.PrefixFrom(DNSService, 32),
+	} {
+		addr, err := netlink.ParseAddr(address.String())
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,9 @@ var (
 	Gateway = netip.MustParseAddr("10.77.0.1")
 	// SANAddress is the address of the storage target, on the bridge or in a guest.
 	SANAddress = netip.MustParseAddr("10.77.0.2")
+	// DNSAddress is the address of the cluster's DNS server, on the bridge. It is not [Gateway],
+	// so that a node that is cut from [API] keeps its names, as elsewhere.
+	DNSAddress = netip.MustParseAddr("10.77.0.3")
 	// Nodes is the network of the bridge.
 	Nodes = netip.MustParsePrefix("10.77.0.0/24")
 	// Pods holds the pod networks of all nodes.
@@ -22,6 +25,8 @@ var (
 	Services = netip.MustParsePrefix("10.96.0.0/16")
 	// APIService is the cluster address of the `kubernetes` Service.
 	APIService = netip.MustParseAddr("10.96.0.1")
+	// DNSService is the cluster address of the `kube-dns` Service.
+	DNSService = netip.MustParseAddr("10.96.0.10")
 )
 
 // SANMAC is the hardware address of the storage target's guest.

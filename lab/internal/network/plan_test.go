@@ -58,8 +58,19 @@ func TestNetworksOfALabDoNotOverlap(t *testing.T) {
 			}
 		}
 	}
-	if !Services.Contains(APIService) {
-		t.Errorf("%s is not in %s", APIService, Services)
+	for _, service := range []netip.Addr{APIService, DNSService} {
+		if !Services.Contains(service) {
+			t.Errorf("%s is not in %s", service, Services)
+		}
+	}
+	first, err := NodeAddress(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fixed := range []netip.Addr{Gateway, SANAddress, DNSAddress} {
+		if !Nodes.Contains(fixed) || !fixed.Less(first) {
+			t.Errorf("%s is not below the nodes' addresses", fixed)
+		}
 	}
 }
 

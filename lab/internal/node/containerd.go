@@ -61,6 +61,8 @@ func (c Config) podNetwork() map[string]any {
 			"bridge":    "cni0",
 			"isGateway": true,
 			"ipMasq":    false,
+			// A pod reaches itself through a Service that it is an endpoint of.
+			"hairpinMode": true,
 			"ipam": map[string]any{
 				"type":    "host-local",
 				"ranges":  []any{[]any{map[string]any{"subnet": c.Pods.String()}}},

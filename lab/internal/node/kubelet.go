@@ -22,7 +22,7 @@ func (c Config) kubelet() map[string]any {
 		"failSwapOn":               false,
 		"resolvConf":               "",
 		"clusterDNS":               []string{c.ClusterDNS.String()},
-		"clusterDomain":            "cluster.local",
+		"clusterDomain":            c.Domain,
 
 		"shutdownGracePeriod": "0s",
 		"serializeImagePulls": false,

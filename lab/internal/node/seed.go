@@ -20,6 +20,8 @@ const (
 	pluginConfigDir  = "/etc/cni/net.d"
 	kubeletConfig    = "/etc/kubernetes/kubelet.json"
 	kubeconfig       = "/etc/kubernetes/kubelet.kubeconfig"
+	proxyConfig      = "/etc/kubernetes/kube-proxy.json"
+	proxyKubeconfig  = "/etc/kubernetes/kube-proxy.kubeconfig"
 	caCert           = "/etc/kubernetes/ca.crt"
 	servingCert      = "/etc/kubernetes/kubelet.crt"
 	servingKey       = "/etc/kubernetes/kubelet.key"
@@ -29,6 +31,7 @@ const (
 const (
 	Containerd = "containerd"
 	Kubelet    = "kubelet"
+	KubeProxy  = "kube-proxy"
 )
 
 // Seed returns the seed that makes a guest the node.
@@ -40,15 +43,24 @@ func Seed(c Config) (guest.Seed, error) {
 	if err != nil {
 		return guest.Seed{}, fmt.Errorf("configuring the kubelet of %s: %w", c.Name, err)
 	}
+	proxy, err := json.MarshalIndent(c.proxy(), "", "  ")
+	if err != nil {
+		return guest.Seed{}, fmt.Errorf("configuring the proxy of %s: %w", c.Name, err)
+	}
 	plugins, err := json.MarshalIndent(c.podNetwork(), "", "  ")
 	if err != nil {
 		return guest.Seed{}, fmt.Errorf("configuring the pod network of %s: %w", c.Name, err)
 	}
 	return guest.Seed{
 		Plan: wire.Plan{
-			Network:  &wire.Interface{MAC: c.MAC, Address: c.Address.String(), Gateway: c.Gateway.String()},
-			Modules:  []string{"overlay", "veth", "bridge", "softdog"},
-			Sysctl:   map[string]string{"net/ipv4/ip_forward": "1", "fs/inotify/max_user_instances": "1024"},
+			Network: &wire.Interface{MAC: c.MAC, Address: c.Address.String(), Gateway: c.Gateway.String()},
+			Modules: []string{"overlay", "veth", "bridge", "br_netfilter", "softdog"},
+			Sysctl: map[string]string{
+				"net/ipv4/ip_forward": "1", "fs/inotify/max_user_instances": "1024",
+				// An answer from one pod of the node to another must pass the address translation
+				// that the question passed. A native node has this by default.
+				"net/bridge/bridge-nf-call-iptables": "1",
+			},
 			Services: c.services(),
 		},
 		Files: append(san.InitiatorFiles(c.Name),
@@ -59,6 +71,8 @@ func Seed(c Config) (guest.Seed, error) {
 			text(pluginConfigDir+"/10-lab.conflist", 0o644, plugins),
 			text(kubeletConfig, 0o644, kubelet),
 			text(kubeconfig, 0o600, c.Kubeconfig),
+			text(proxyConfig, 0o644, proxy),
+			text(proxyKubeconfig, 0o600, c.Proxy),
 			text(caCert, 0o644, c.CA),
 			text(servingCert, 0o644, c.ServingCert),
 			text(servingKey, 0o600, c.ServingKey),
@@ -76,6 +90,7 @@ func (c Config) services() []wire.Service {
 			"--node-ip", c.Address.Addr().String(), "--cert-dir", "/var/lib/kubelet/pki", "--v=2",
 			// Housekeeping reads the usage of each cgroup, also while the node is idle.
 			"--housekeeping-interval=1m"}},
+		{Name: KubeProxy, Argv: []string{binDir + "/kube-proxy", "--config", proxyConfig}},
 	}
 }
 

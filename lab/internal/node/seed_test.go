@@ -14,8 +14,10 @@ func config() Config {
 	return Config{
 		Name: "node1", Address: netip.MustParsePrefix("10.77.0.10/24"), MAC: "02:00:00:00:00:01",
 		Gateway: netip.MustParseAddr("10.77.0.1"), Pods: netip.MustParsePrefix("10.88.1.0/24"),
-		ClusterDNS: netip.MustParseAddr("10.96.0.10"), PauseImage: "localhost/pause:1",
-		CA: []byte("ca"), Kubeconfig: []byte("kubeconfig"), ServingCert: []byte("cert"), ServingKey: []byte("key"),
+		ClusterPods: netip.MustParsePrefix("10.88.0.0/16"), ClusterDNS: netip.MustParseAddr("10.96.0.10"), Domain: "cluster.local",
+		PauseImage: "localhost/pause:1",
+		CA:         []byte("ca"), Kubeconfig: []byte("kubeconfig"), Proxy: []byte("proxy"),
+		ServingCert: []byte("cert"), ServingKey: []byte("key"),
 	}
 }
 
@@ -90,7 +92,7 @@ func keys(m map[string]string) []string {
 
 func TestSecretsAreReadableByRootOnly(t *testing.T) {
 	for _, f := range seed(t, config()).Files {
-		secret := string(f.Data) == "key" || string(f.Data) == "kubeconfig"
+		secret := slices.Contains([]string{"key", "kubeconfig", "proxy"}, string(f.Data))
 		if secret && f.Mode != 0o600 {
 			t.Errorf("%s has mode %o", f.Path, f.Mode)
 		}
@@ -142,6 +144,9 @@ func TestSeedNamesTheMissingOrWrongPartOfAConfiguration(t *testing.T) {
 	for want, spoil := range map[string]func(*Config){
 		"address":               func(c *Config) { c.Address = netip.Prefix{} },
 		"pod network":           func(c *Config) { c.Pods = netip.Prefix{} },
+		"network of all pods":   func(c *Config) { c.ClusterPods = netip.Prefix{} },
+		"domain":                func(c *Config) { c.Domain = "" },
+		"proxy's kubeconfig":    func(c *Config) { c.Proxy = nil },
 		"kubeconfig":            func(c *Config) { c.Kubeconfig = nil },
 		"certificate authority": func(c *Config) { c.CA = nil },
 		"serving key":           func(c *Config) { c.ServingKey = nil },

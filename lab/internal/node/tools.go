@@ -17,6 +17,7 @@ import (
 // Programs are the host's files that go on the tools disk.
 type Programs struct {
 	Kubelet    string
+	KubeProxy  string
 	Runc       string
 	Containerd string // directory with containerd, containerd-shim-runc-v2 and ctr
 	CNI        string // directory with bridge, host-local and loopback
@@ -25,8 +26,9 @@ type Programs struct {
 // Files returns the source of each file by its path below the disk's root.
 func (p Programs) Files() map[string]string {
 	files := map[string]string{
-		"bin/kubelet": p.Kubelet,
-		"bin/runc":    p.Runc,
+		"bin/kubelet":    p.Kubelet,
+		"bin/kube-proxy": p.KubeProxy,
+		"bin/runc":       p.Runc,
 	}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
 		files["bin/"+name] = filepath.Join(p.Containerd, name)

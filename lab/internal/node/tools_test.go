@@ -14,7 +14,7 @@ func programs(t *testing.T) Programs {
 	t.Helper()
 	dir := t.TempDir()
 	p := Programs{
-		Kubelet: filepath.Join(dir, "kubelet"), Runc: filepath.Join(dir, "runc"),
+		Kubelet: filepath.Join(dir, "kubelet"), KubeProxy: filepath.Join(dir, "kube-proxy"), Runc: filepath.Join(dir, "runc"),
 		Containerd: filepath.Join(dir, "containerd"), CNI: filepath.Join(dir, "cni"),
 	}
 	for place, source := range p.Files() {
@@ -37,7 +37,7 @@ func TestToolsDiskHoldsThePrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bin/kubelet", "cni/bridge", "bin/ctr"} {
+	for _, want := range []string{"bin/kubelet", "bin/kube-proxy", "cni/bridge", "bin/ctr"} {
 		if !strings.Contains(string(data), want) { // the stand-in's content
 			t.Errorf("the image does not hold %s", want)
 		}

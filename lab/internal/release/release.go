@@ -15,7 +15,7 @@ import (
 
 // Required are the binaries that a release must have. etcd is published elsewhere:
 // Get also takes it if it is there.
-var Required = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet"}
+var Required = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "kube-proxy"}
 
 // Etcd is the binary a release may lack.
 const Etcd = "etcd"
