@@ -48,7 +48,7 @@ func testServices(t *testing.T, l *lab) {
 // fetch returns what a page says to a pod; nothing if the pod cannot fetch it.
 func (l *lab) fetch(pod, page string) string {
 	l.t.Helper()
-	out, err := l.kubectlCommand("exec", pod, "--", "wget", "-T", "5", "-qO-", page).Output()
+	out, err := l.kubectlCommand("exec", pod, "--", "wget", "-qO-", page).Output()
 	if err != nil {
 		return ""
 	}
