@@ -12,6 +12,7 @@ import (
 	"berth.dev/berth/lab/internal/build"
 	"berth.dev/berth/lab/internal/catalog"
 	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/network"
 	"berth.dev/berth/lab/internal/node"
 	"berth.dev/berth/lab/internal/progress"
 )
@@ -38,7 +39,7 @@ func (c *Cluster) installPackages(ctx context.Context) error {
 		packages = append(packages, guest.MissingPackages()...)
 	}
 	if c.Settings().natives() {
-		packages = append(packages, guest.Missing(node.ProxyPackages)...)
+		packages = append(packages, guest.Missing(network.FilterPackages)...)
 	}
 	packages = append(packages, catalog.MissingPackages(catalog.Busybox)...)
 	return guest.InstallPackages(ctx, c.lab.Report, packages)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/lab/internal/process"
 )
@@ -48,6 +49,9 @@ func unplug(name string) error {
 	}
 	if err == nil {
 		err = netlink.LinkDel(link)
+	}
+	if errors.Is(err, unix.ENODEV) {
+		return nil // the kernel removed it first
 	}
 	if err != nil {
 		return fmt.Errorf("removing cable %s: %w", name, err)

@@ -130,7 +130,8 @@ func (n *Network) Severed(ctx context.Context) (map[string][]Part, error) {
 	return nil, nil
 }
 
-// FilterPackages are the Debian packages that [Network.Sever] needs, by program.
+// FilterPackages are the Debian packages that [Network.Sever] needs, by program. kube-proxy on a
+// native node needs the same.
 var FilterPackages = map[string]string{filterProgram: "nftables"}
 
 const filterProgram = "nft"

@@ -1,5 +1,5 @@
 // Package node says what makes a guest a Kubernetes node: containerd, runc,
-// the network plugins and the kubelet, with their configuration.
+// the network plugins, the kubelet and kube-proxy, with their configuration.
 //
 // The programs are on one read-only disk that all nodes share ([Tools]), so
 // that new programs need neither a new root filesystem nor a copy per node.

@@ -1,9 +1,5 @@
 package node
 
-// ProxyPackages are the Debian packages of the programs that kube-proxy runs. A guest has them
-// in its root filesystem.
-var ProxyPackages = map[string]string{"nft": "nftables"}
-
 // proxy returns the KubeProxyConfiguration. The mode is nftables: it changes the rules of those
 // Services that changed, where iptables reads and writes all rules, which takes an emulated
 // processor seconds. Zero leaves a limit or time-out of connection tracking at the kernel's
