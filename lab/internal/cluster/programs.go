@@ -12,7 +12,7 @@ import (
 // programs are the directories with the cluster's Kubernetes programs. The state file
 // records them, so that a restarted component runs the same program.
 type programs struct {
-	Kubernetes string `json:"kubernetes"` // the control plane, kubectl and the kubelet
+	Kubernetes string `json:"kubernetes"` // the control plane, kubectl, kubelet and kube-proxy
 	Etcd       string `json:"etcd"`
 	CoreDNS    string `json:"coreDNS,omitempty"` // empty in a cluster that was made without names
 }
@@ -25,6 +25,9 @@ func (c *Cluster) findPrograms(ctx context.Context) (programs, error) {
 	}
 	p, err := c.choosePrograms(ctx)
 	if err != nil {
+		return programs{}, err
+	}
+	if p.CoreDNS, err = build.CoreDNS.Get(ctx, c.lab.Store); err != nil {
 		return programs{}, err
 	}
 	return p, c.state.update(func(s *contents) { s.Programs = p })

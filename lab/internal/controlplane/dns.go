@@ -48,10 +48,17 @@ func (c Config) corefile() []byte {
 `, Domain, c.DNS, c.DNSService, c.Authority.Path("coredns.kubeconfig"))
 }
 
-// startDNS makes the cluster's names known and starts their server. It returns when the server
-// answers.
-func (c Config) startDNS(ctx context.Context, client *Client, journal Journal, step progress.Step) error {
-	step.Note("waiting for %s", DNS)
+// startDNS makes the Service of the cluster's names and starts their server. It does so before
+// the controllers start: kube-proxy drops what goes to a Service that it does not know, and so
+// knows this one before it lets a pod ask.
+func (c Config) startDNS(ctx context.Context, client *Client, journal Journal) error {
+	if c.CoreDNS == "" {
+		return nil
+	}
+	check := func() error { return check(c, journal, []string{apiServer}) }
+	if err := client.Wait(ctx, "/api/v1/namespaces/kube-system", check); err != nil {
+		return err
+	}
 	if err := os.WriteFile(c.corefilePath(), c.corefile(), 0o644); err != nil {
 		return fmt.Errorf("configuring %s: %w", DNS, err)
 	}
@@ -60,15 +67,16 @@ func (c Config) startDNS(ctx context.Context, client *Client, journal Journal, s
 			return err
 		}
 	}
-	if err := ensure(ctx, c, journal, []string{DNS}); err != nil {
-		return err
-	}
-	return c.awaitDNS(ctx, func() error { return check(c, journal, []string{DNS}) })
+	return ensure(ctx, c, journal, []string{DNS})
 }
 
 // awaitDNS waits until the server listens, which it does once it has read all Services. It gives
-// up at once when check fails, and after [startLimit].
-func (c Config) awaitDNS(ctx context.Context, check func() error) error {
+// up at once when the server has ended, and after [startLimit].
+func (c Config) awaitDNS(ctx context.Context, journal Journal, step progress.Step) error {
+	if c.CoreDNS == "" {
+		return nil
+	}
+	step.Note("waiting for %s", DNS)
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("%s does not listen after %v", DNS, startLimit))
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
@@ -78,7 +86,7 @@ func (c Config) awaitDNS(ctx context.Context, check func() error) error {
 		if err == nil {
 			return conn.Close()
 		}
-		if err := check(); err != nil {
+		if err := check(c, journal, []string{DNS}); err != nil {
 			return err
 		}
 		select {

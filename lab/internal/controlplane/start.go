@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"berth.dev/berth/lab/internal/process"
@@ -47,11 +48,14 @@ func Start(ctx context.Context, c Config, journal Journal, step progress.Step) e
 		if err := client.Wait(ctx, phase.path, func() error { return check(c, journal, phase.start) }); err != nil {
 			return err
 		}
+		if !slices.Contains(phase.start, apiServer) {
+			continue
+		}
+		if err := c.startDNS(ctx, client, journal); err != nil {
+			return err
+		}
 	}
-	if c.CoreDNS == "" {
-		return nil
-	}
-	return c.startDNS(ctx, client, journal, step)
+	return c.awaitDNS(ctx, journal, step)
 }
 
 func ensure(ctx context.Context, c Config, journal Journal, components []string) error {
