@@ -46,9 +46,9 @@ type kubelet struct {
 	pods   map[types.UID]bool
 }
 
-func newKubelet(n *node) *kubelet {
+func newKubelet(ctx context.Context, n *node) *kubelet {
 	k := &kubelet{n: n, pods: map[types.UID]bool{}}
-	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.ctx, k.cancel = context.WithCancel(ctx)
 	k.work.Go(k.beats)
 	k.work.Go(k.brings)
 	k.work.Go(k.registers)

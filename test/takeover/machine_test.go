@@ -131,7 +131,7 @@ func end(c *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	for _, field := range strings.Fields(string(text)) {
+	for field := range strings.FieldsSeq(string(text)) {
 		pid, err := strconv.Atoi(field)
 		if err != nil {
 			return err

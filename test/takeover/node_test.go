@@ -61,7 +61,7 @@ func (n *node) account(t testing.TB, process string, from *rest.Config) (path st
 // boots powers the machine on and starts what runs on it.
 func (n *node) boots(t testing.TB) error {
 	t.Helper()
-	if err := errors.Join(n.powerOn(), n.registers(t.Context(), t)); err != nil {
+	if err := errors.Join(n.powerOn(), n.registers(t.Context())); err != nil {
 		return err
 	}
 	group, err := pods()
@@ -90,12 +90,12 @@ func (n *node) boots(t testing.TB) error {
 			return err
 		}
 	}
-	n.kubelet = newKubelet(n)
+	n.kubelet = newKubelet(context.WithoutCancel(t.Context()), n) // it ends with the node
 	return nil
 }
 
 // registers makes the Node, as the kubelet does, and the StorageNode.
-func (n *node) registers(ctx context.Context, t testing.TB) error {
+func (n *node) registers(ctx context.Context) error {
 	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
 	of := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
 		{Name: v1alpha1.DiskDriverName, NodeID: n.name, TopologyKeys: []string{v1alpha1.TopologyKey}},

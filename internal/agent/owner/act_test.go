@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 
 	"berth.dev/berth/internal/agent/journal"
@@ -74,9 +75,7 @@ func TestAnUnmountIsKeptOnlyIfItIsProved(t *testing.T) {
 			b.world.kept, b.world.paths, b.world.stuck = l.kept, []string{"/stage", "/pod"}, test.stuck
 			mine := ownership.Key{Node: "a", Epoch: two}.Raw()
 			b.disks.view.Disk = ownership.Disk{Link: ownership.Attached, Registered: mine, Holder: mine, Holding: true}
-			for effect, err := range test.fails {
-				b.fails[effect] = err
-			}
+			maps.Copy(b.fails, test.fails)
 			a := &asking{unstaging: true}
 			if test.kubelet {
 				a.off = &staging.Off{

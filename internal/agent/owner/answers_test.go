@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -27,8 +28,8 @@ func TestWhetherAskingAgainHelps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, class := range []error{provision.ErrUnavailable, provision.ErrNotFound, provision.ErrConflict} {
-				if errors.Is(test.err, class) != (class == test.class) {
-					t.Errorf("it is %v: %v", class, class != test.class)
+				if want := errors.Is(test.class, class); errors.Is(test.err, class) != want {
+					t.Errorf("it is %v: %v", class, !want)
 				}
 			}
 			text := test.err.Error()
@@ -128,9 +129,7 @@ func TestAnAnswerThatCannotBeWholeIsNotGiven(t *testing.T) {
 			if b.world.object.Status.Ownership.Primary.Node = "o"; test.asker == "" {
 				b.world.object.Status.Ownership.Primary = v1alpha1.Primary{Phase: v1alpha1.PrimaryReleased}
 			}
-			for effect, err := range test.fails {
-				b.fails[effect] = err
-			}
+			maps.Copy(b.fails, test.fails)
 			if test.fails["Hold"] != nil {
 				b.pools.replica.Points = append(b.pools.replica.Points, point(3))
 				b.world.object.Status.Ownership.Replicas[1].State = v1alpha1.OwnedRemoving

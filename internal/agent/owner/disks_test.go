@@ -1,7 +1,6 @@
 package owner
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -250,7 +249,7 @@ func TestOneStepOfADiskIsUnderWayAtATime(t *testing.T) {
 		if len(b.behind) != 1 || b.effects() != "" {
 			t.Fatalf("%d steps are under way, and the call has done %q", len(b.behind), b.effects())
 		}
-		b.behind[0](context.Background())
+		b.behind[0](t.Context())
 		want := map[bool]time.Duration{true: 0, false: movePause}[fails == nil]
 		var failed error
 		if b.hint(func(h *hint) { failed = h.failed }); !errors.Is(failed, fails) || !slices.Equal(b.pokes, []time.Duration{want}) || len(b.log) > 0 != (fails != nil) {

@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -214,9 +215,7 @@ func TestHowOldTheDataOfANodeIsAndWhetherItConfirms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := onBench(t, ofCopies, ownership.Node{})
 			b.world.object = recorded(v1alpha1.Replication{Kind: v1alpha1.ReplicationSnapshots, Factor: 2})
-			for effect, err := range test.fails {
-				b.fails[effect] = err
-			}
+			maps.Copy(b.fails, test.fails)
 			l, p := &look{id: volume}, &ownership.Peer{Copy: test.copy}
 			if test.seen {
 				l.kept.Saw(point(3), noon.Add(-time.Minute), held.Has)

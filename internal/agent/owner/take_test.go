@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -96,9 +97,7 @@ func TestAGiveTakesTheVolumeOffItsPathOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := onBench(t, ofDisks, ownership.Node{Unstage: says(ownership.Action{Verb: test.unstage})})
 			b.fails["Read"] = errAbsent
-			for effect, err := range test.fails {
-				b.fails[effect] = err
-			}
+			maps.Copy(b.fails, test.fails)
 			b.world.kept, b.world.paths = test.kept, test.left
 			b.hint(func(h *hint) { h.wanted, h.told = noon.Add(patience), 2 })
 			offs := 0

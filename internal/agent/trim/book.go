@@ -30,10 +30,10 @@ func (b Book) Load(volume string) (k trim.Kept, err error) {
 	case err != nil:
 		return trim.Kept{}, fmt.Errorf("reading when volume %s was trimmed: %w", volume, err)
 	}
-	if json.Unmarshal(text, &k) != nil {
-		return trim.Kept{}, nil
+	if err := json.Unmarshal(text, &k); err == nil {
+		return k, nil
 	}
-	return k, nil
+	return trim.Kept{}, nil
 }
 
 // Store keeps k. After an error either this or what was kept before is kept.

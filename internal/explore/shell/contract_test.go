@@ -1,6 +1,9 @@
 package shell
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// selfFenced is when the writers of a node have stopped that renews no Lease, as the contract of the guards
@@ -51,11 +54,11 @@ func (o *oracle) sends(k *kernel) {
 func (o *oracle) steadily(node string, now time.Time) bool {
 	since := now
 	all := o.renewed[node]
-	for i := len(all) - 1; i >= 0; i-- {
-		if since.Sub(all[i]) > steady {
+	for _, at := range slices.Backward(all) {
+		if since.Sub(at) > steady {
 			return false
 		}
-		if since = all[i]; now.Sub(since) >= selfFenced {
+		if since = at; now.Sub(since) >= selfFenced {
 			return true
 		}
 	}
