@@ -97,17 +97,17 @@ func (k Disks) describe(name string) (device.Disk, bool) {
 	for _, p := range d.Partitions {
 		d.Holders = append(d.Holders, attributes(filepath.Join(string(a), p.Name)).names("holders")...)
 	}
-	if k.hidden(name) || a.remote() {
+	if !k.local(name, a) {
 		return device.Disk{}, false
 	}
 	usable := d.Size > 0 && (d.Block == 512 || d.Block == 4096) && a.text("ro") == "0" && a.text("removable") == "0" && a.text("hidden") != "1"
 	return d, usable
 }
 
-// hidden says whether a disk has no node in /dev.
-func (k Disks) hidden(name string) bool {
+// local says whether a disk has a node in /dev and is not reached over a network.
+func (k Disks) local(name string, a attributes) bool {
 	_, err := os.Stat(k.root + filepath.Join(devDir, name))
-	return errors.Is(err, fs.ErrNotExist)
+	return !errors.Is(err, fs.ErrNotExist) && !a.remote()
 }
 
 // remote says whether a disk is reached over a network. Other nodes may reach such a disk as
