@@ -95,18 +95,7 @@ func TestASubvolumeGrowsUnderItsPodAndIsCopiedAndGoes(t *testing.T) {
 	b.sh(writer, "dd if=/dev/zero of=/data/large bs=1M count=300 2>/dev/null && rm /data/large && sync")
 	b.reads(writer, "after")
 
-	restored := b.run("restored", b.claim("restored", class, "300Mi", cluster.FromSnapshot(taken.Name)), cluster.Steadfast)
-	b.reads(restored, "before")
-	cloned := b.run("cloned", b.claim("cloned", class, "400Mi", cluster.FromClaim(source.Name)), cluster.Steadfast)
-	b.reads(cloned, "after")
-
-	b.remove(writer)
-	b.remove(source)
-	b.must(cluster.AwaitGone(b.within(), b.Cluster, volume), "deleting the source")
-	b.remove(taken)
-	b.must(cluster.AwaitGone(b.within(), b.Cluster, held), "deleting the snapshot")
-	b.reads(restored, "before")
-	b.reads(cloned, "after")
+	b.copiesOutlive(class, source, writer, taken, held)
 }
 
 func TestARawClaimOfAPoolOfSubvolumesIsRefused(t *testing.T) {

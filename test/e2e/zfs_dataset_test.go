@@ -5,6 +5,8 @@ package e2e
 import (
 	"testing"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -40,6 +42,14 @@ func TestADatasetGrowsUnderItsPodAndIsCopiedAndGoes(t *testing.T) {
 	}
 	b.reads(writer, "after")
 
+	b.copiesOutlive(class, source, writer, taken, held)
+}
+
+// copiesOutlive restores a snapshot of a claim that has "before" in it, clones the claim, which has "after", and
+// deletes the claim and the snapshot: both copies still have what they began with.
+func (b *bench) copiesOutlive(class string, source *corev1.PersistentVolumeClaim, writer *corev1.Pod, taken *snapshotv1.VolumeSnapshot, held *v1alpha1.Snapshot) {
+	b.Helper()
+	volume := b.volumeOf(source)
 	restored := b.run("restored", b.claim("restored", class, "300Mi", cluster.FromSnapshot(taken.Name)), cluster.Steadfast)
 	b.reads(restored, "before")
 	cloned := b.run("cloned", b.claim("cloned", class, "400Mi", cluster.FromClaim(source.Name)), cluster.Steadfast)
