@@ -38,5 +38,7 @@ func TestMain(m *testing.M) {
 	}
 	apitest.Main(m, func(s *envtest.APIServer) {
 		s.SecureServing.Address, s.SecureServing.Port = serverAt, serverPort
+		// At its end the server waits for requests of lost nodes, as long as a request may take.
+		s.Configure().Set("request-timeout", "20s")
 	})
 }

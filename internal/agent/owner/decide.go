@@ -30,7 +30,7 @@ type asking struct {
 	unmounted bool
 	// silent are the nodes that did not answer an earlier decision of this chain.
 	silent map[string]bool
-	// unheard are those of them that were asked by the present decision.
+	// unheard are those of them of which the present decision has found it out.
 	unheard []string
 }
 
@@ -170,6 +170,7 @@ func (a *asking) doubts(v *ownership.Volume) {
 	shut := v.Primary.Phase == ownership.Fenced && e.Unstaged != v.Epoch
 	if !v.Kind.Traits().Data && (asked || shut) {
 		a.quiets(v.Primary.Node)
+		a.unheard = append(a.unheard, v.Primary.Node) // a moment later the record has the next epoch, and not its name
 	}
 }
 

@@ -101,6 +101,18 @@ func TestANodeThatDidNotAnswerIsNotAskedByTheNextChains(t *testing.T) {
 	w.answer = []string{"b"}
 	chain(ownership.Attachments, 6*time.Second, "b", "c")
 	chain(ownership.Attachments, -time.Hour, "b", "c") // the clock was set back
+	w.answer = []string{"b", "c"}
+	chain(ownership.Attachments, 10*time.Second, "b", "c")
+
+	l := &look{id: "v"} // c was shut out, and a moment later the next epoch begins
+	l.facts.Now = began.Add(11 * time.Second)
+	l.facts.Record = &ownership.Volume{
+		Kind: ownership.Attachments, Epoch: lineage.Epoch{Number: 1}, Primary: ownership.Primary{Node: "c", Phase: ownership.Fenced},
+		Replicas: []ownership.Replica{{Node: "a"}, {Node: "b"}, {Node: "c"}},
+	}
+	(&asking{}).peers(t.Context(), o, l)
+	chain(ownership.Attachments, 12*time.Second, "b")
+	chain(ownership.Attachments, 14*time.Second, "b", "c")
 }
 
 // TestWhenNoEpochFromBeforeALapseCanGoOn: node a may have been fenced, and the record's epoch is the second.

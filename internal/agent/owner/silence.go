@@ -29,7 +29,7 @@ func (s *silences) recall(a *asking, now time.Time) {
 	}
 }
 
-// note remembers the nodes that this decision asked in vain. One that it did not ask keeps its time.
+// note remembers the nodes that this decision has found silent. One that it only recalled keeps its time.
 func (s *silences) note(a *asking, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
