@@ -35,7 +35,7 @@ check-generated: generate
 ORACLE = ./internal/ledger/oracle
 # It makes the shells' schedules ten times slower, so that it sees few, and most are played without it: about two
 # minutes of a processor.
-SHELLS = -count=1 -v -run Promises ./internal/explore/shell -schedules
+SHELLS = -count=1 -v -run "Promises|SameStory" ./internal/explore/shell -schedules
 
 # Go 1.26 gives the race detector one context for all timers of a synctest bubble: two threads that
 # run timers of a bubble at once crash it or hang (golang/go#78156). The detector finds races by

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,16 +34,33 @@ var (
 
 // script is what a test says about the effects of a node: which of them fail. It has those that were called.
 type script struct {
+	mu    sync.Mutex // loops have several goroutines
 	had   []string
 	fails map[string]error
 }
 
 func (s *script) does(effect string, of ...any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.had = append(s.had, strings.TrimSpace(effect+" "+fmt.Sprint(of...)))
 	return s.fails[effect]
 }
 
 func (s *script) effects() string { return strings.Join(s.had, ", ") }
+
+// failing is how an effect fails that is not noted.
+func (s *script) failing(effect string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fails[effect]
+}
+
+// fail has an effect fail from now on, or not any more, while a loop runs.
+func (s *script) fail(effect string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails[effect] = err
+}
 
 // playedWorld is a World of which the test plays all parts.
 type playedWorld struct {
@@ -63,10 +81,10 @@ func (w *playedWorld) Now() time.Time  { return w.now }
 func (w *playedWorld) FreshID() string { return "fresh" }
 
 func (w *playedWorld) Load(string) (journal.Kept, bool, error) {
-	return w.kept, w.known, w.fails["Load"]
+	return w.kept, w.known, w.failing("Load")
 }
 
-func (w *playedWorld) Volumes() ([]string, error) { return []string{volume}, w.fails["Volumes"] }
+func (w *playedWorld) Volumes() ([]string, error) { return []string{volume}, w.failing("Volumes") }
 
 func (w *playedWorld) Store(k journal.Kept) error {
 	err := w.does("Store")
@@ -79,7 +97,7 @@ func (w *playedWorld) Store(k journal.Kept) error {
 func (w *playedWorld) Erase(string) error { return w.does("Erase") }
 
 func (w *playedWorld) Mounts(provision.Content) ([]string, error) {
-	return slices.Clone(w.paths), w.fails["Mounts"]
+	return slices.Clone(w.paths), w.failing("Mounts")
 }
 
 func (w *playedWorld) Unmount(_ context.Context, path string) error {
@@ -109,7 +127,7 @@ func (w *playedWorld) Standing(context.Context) (Standing, error) {
 	if w.during != nil {
 		w.during()
 	}
-	return w.standing, w.fails["Standing"]
+	return w.standing, w.failing("Standing")
 }
 
 func (w *playedWorld) OpenEpoch(_ context.Context, _ string, e lineage.Epoch, _ provision.Content, _ bool) error {
@@ -155,7 +173,7 @@ func onBench(t *testing.T, medium func(*bench) Medium, rules ownership.Node) *be
 func ofCopies(b *bench) Medium { return Copies(b.pools) }
 
 func ofDisks(b *bench) Medium {
-	return Attachments(b.disks, func(*v1alpha1.Volume) (shared.Disk, error) { return theLUN, b.fails["Locate"] })
+	return Attachments(b.disks, func(*v1alpha1.Volume) (shared.Disk, error) { return theLUN, b.failing("Locate") })
 }
 
 // says is a chain that always decides the same.

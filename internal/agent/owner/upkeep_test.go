@@ -3,6 +3,8 @@ package owner
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,7 +43,12 @@ func (q *quiet) rests(ownership.Action) time.Duration  { return q.rest }
 func (q *quiet) loops(t *testing.T, d time.Duration, alter func(b *bench, l *Loop)) (log []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := NewLoop(ctx, clock.RealClock{}, logr.New(funcr.New(func(_, args string) { log = append(log, args) }, funcr.Options{}).GetSink()))
+	var mu sync.Mutex
+	l := NewLoop(ctx, clock.RealClock{}, funcr.New(func(_, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		log = append(log, args)
+	}, funcr.Options{}))
 	b := onBench(t, func(*bench) Medium { return q }, ownership.Node{})
 	b.fails["Read"], q.start = errAbsent, time.Now()
 	b.world.standing.Fenced = false
@@ -108,17 +115,16 @@ func TestALoopThatCannotListItsVolumesEnds(t *testing.T) {
 func TestALoopSaysOnceWhatIsWrongUntilThatChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &quiet{fails: func(int) error { return nil }}
-		asked := 0
+		var asked atomic.Int32 // the upkeep asks, too
 		log := q.loops(t, 20*time.Second, func(b *bench, _ *Loop) {
 			b.world.during = func() {
-				asked++
-				switch {
-				case asked < 6, asked > 11 && asked < 15:
-					b.fails["Standing"] = errBroken
-				case asked < 9:
-					b.fails["Standing"] = errors.New("it is broken otherwise")
+				switch n := asked.Add(1); {
+				case n < 6, n > 11 && n < 15:
+					b.fail("Standing", errBroken)
+				case n < 9:
+					b.fail("Standing", errors.New("it is broken otherwise"))
 				default:
-					delete(b.fails, "Standing")
+					b.fail("Standing", nil)
 				}
 			}
 		})
@@ -133,7 +139,7 @@ func TestTheEndOfALoopIsNoFailureAndWaitsForItsWork(t *testing.T) {
 		q, ended := &quiet{}, 0
 		log := q.loops(t, time.Second/2, func(b *bench, l *Loop) {
 			q.fails = func(int) error { <-l.ctx.Done(); return errBroken }
-			b.world.during = func() { <-l.ctx.Done(); b.fails["Standing"] = errBroken }
+			b.world.during = func() { <-l.ctx.Done(); b.fail("Standing", errBroken) }
 			l.Background(func(ctx context.Context) {
 				<-ctx.Done()
 				time.Sleep(time.Second) //nolint:forbidigo // virtual time

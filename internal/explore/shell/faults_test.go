@@ -31,13 +31,15 @@ func (w *world) happens(e event) {
 		m.sleeps(e.flag && e.nth == 0)
 		later(m.wakes)
 	case agentDies:
-		m.agent.p.dies()
+		m.agentNow().p.dies()
 		later(func() { m.restarts() })
 	case guardDies:
 		m.guard.dies()
 		later(func() { m.restarts() })
 	case controllerDies:
-		if c := w.controllers[e.nth%len(w.controllers)]; c != nil {
+		var c *controller
+		w.locked(func() { c = w.controllers[e.nth%len(w.controllers)] })
+		if c != nil {
 			c.p.dies()
 			w.count("controllers killed")
 		}
@@ -174,7 +176,7 @@ func (m *machine) restarts() {
 	if m.guard.p.isDead() {
 		m.guards()
 	}
-	if m.agent.p.isDead() {
+	if m.agentNow().p.isDead() {
 		m.agents()
 	}
 }

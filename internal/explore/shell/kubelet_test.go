@@ -53,8 +53,7 @@ func (k *kubelet) renews() {
 	for _, key := range []client.ObjectKey{
 		{Namespace: corev1.NamespaceNodeLease, Name: k.m.name}, {Namespace: namespace, Name: v1alpha1.AgentLeasePrefix + k.m.name},
 	} {
-		var a *agent
-		k.m.w.locked(func() { a = k.m.agent })
+		a := k.m.agentNow()
 		if key.Namespace == namespace && (a == nil || a.p.isDead()) {
 			continue
 		}
@@ -152,8 +151,7 @@ func (k *kubelet) calls(x *kernel, pod *corev1.Pod) {
 }
 
 func (k *kubelet) agent() *agent {
-	var a *agent
-	k.m.w.locked(func() { a = k.m.agent })
+	a := k.m.agentNow()
 	if a == nil || a.p.isDead() {
 		return nil
 	}

@@ -191,6 +191,12 @@ func (m *machine) powersOn() {
 	m.kubelets()
 }
 
+// agentNow is the agent of the machine.
+func (m *machine) agentNow() (a *agent) {
+	m.w.locked(func() { a = m.agent })
+	return a
+}
+
 // powersOff ends everything on the machine. What was not synced is lost.
 func (m *machine) powersOff() {
 	m.wakes()
@@ -202,8 +208,8 @@ func (m *machine) powersOff() {
 	}
 	m.os.dies()
 	m.guard.p.dies()
-	if m.agent != nil {
-		m.agent.p.dies()
+	if a := m.agentNow(); a != nil {
+		a.p.dies()
 	}
 	m.kubelet.p.dies()
 	for _, c := range m.w.controllers {

@@ -187,14 +187,3 @@ func named(t *testing.T, name string) *mistake {
 	}
 	return &planted[i]
 }
-
-func TestASeedGivesTheSameStory(t *testing.T) {
-	for seed := range uint64(6) {
-		p := planOf(seed)
-		p.told = plainly
-		one, two := play(t, seed, p, &mistake{}), play(t, seed, p, &mistake{})
-		if a, b := one.tale.String(), two.tale.String(); a != b {
-			t.Errorf("schedule %d has two stories:\n%s\n\n%s", seed, a, b)
-		}
-	}
-}
