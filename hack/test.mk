@@ -245,7 +245,7 @@ ALONE := unshare --net --mount --pid --fork --kill-child --mount-proc
 .PHONY: bench-failover-native
 bench-failover-native: bin/lab bin/berth ## Rounds in which the node that writes is lost, with real processes on this machine: Berth's own share of a failover (ROUNDS=20 SEED=1); writes docs/benchmarks
 	go build $(GOFLAGS_BUILD) -o bin/writer ./test/writes/writer
-	$(ENVTEST) go test -tags platform -count=1 -timeout 10h -v -exec '$(ALONE)' -run 'TakesTheDisk' ./test/takeover \
+	$(ENVTEST) nice -n -5 go test -tags platform -count=1 -timeout 10h -v -exec '$(ALONE)' -run 'TakesTheDisk' ./test/takeover \
 	  -rounds $(ROUNDS) -seed $(SEED) -berth $(CURDIR)/bin/berth -writer $(CURDIR)/bin/writer \
 	  -results $(CURDIR)/docs/benchmarks/failover-native.jsonl; \
 	  played=$$?; go run ./test/bench/failover -native && exit $$played

@@ -27,7 +27,7 @@ const (
 	assetsVariable = "KUBEBUILDER_ASSETS"
 
 	// A machine that compiles at the same time is slow, not broken.
-	startTimeout = 10 * time.Minute
+	startTimeout = 3 * time.Minute
 	stopTimeout  = time.Minute
 )
 

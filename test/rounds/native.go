@@ -17,16 +17,17 @@ func Native(w io.Writer, all []Round) {
 
 Measured by `+"`make bench-failover-native`"+`: how long Berth itself takes. A real etcd and a real API server, two
 controllers, and three nodes, each with a guard and an agent of shared disks, are processes of one machine with 2
-processors; other programs use it, too. Each node has namespaces of its own for its network, processes and
-mounts. In each round the node that writes is lost: its link goes down, and then all its processes
-are killed at once. In half of the rounds one of the two controllers runs on it.
+processors. Other programs use the machine, too, and these processes go before them (nice -5). Each node has
+namespaces of its own for its network, processes and mounts. In each round the node that writes is lost: its
+link goes down, and then all its processes are killed at once. In half of the rounds one of the two controllers
+runs on it.
 
-The disk is a simulated one in a file in memory, a raw block volume. What is not Berth's takes no time: the scheduler and
-the StatefulSet are played by events, and the kubelet has no containers to make. It repeats a call that failed
-after the pauses of a real kubelet (0.5 s, then twice as long each time), and these are in the times. The writer
-syncs and acknowledges each record, and pauses for 0.1 s. After each round the records of the file are judged as
-`+"`hack/verify-lun`"+` does. Each round is a line of `+"`failover-native.jsonl`"+`, which has all rounds that were played, those
-that failed included.
+The volume is a raw block volume on a simulated disk, whose file is in memory. The bench plays the scheduler and
+the StatefulSet, which act at once, and a kubelet that makes no containers. That kubelet repeats a call that
+failed after the pauses of a real one (0.5 s, then twice as long each time), and these are in the times. The
+writer syncs and acknowledges each record, and pauses for 0.1 s. After each round the bench judges the records
+of the file as `+"`hack/verify-lun`"+` does. Each round is a line of `+"`failover-native.jsonl`"+`: all rounds since the
+code of failover last changed, those that failed included.
 
 `)
 	sums(w, all)

@@ -89,7 +89,7 @@ func (s *shrinker) fewer() {
 	})
 }
 
-// without leaves out what is not needed, first in large pieces, then one by one.
+// without removes the elements without which fails still says yes: halves of the list first, then single elements.
 func without[T any](all []T, fails func([]T) bool) {
 	for size := len(all); size >= 1; size /= 2 {
 		for from := 0; from+size <= len(all); {
