@@ -89,7 +89,7 @@ func (s *shrinker) fewer() {
 	})
 }
 
-// without removes the elements without which fails still says yes: halves of the list first, then single elements.
+// without removes the elements without which fails still says yes: the whole list first, then halves, down to single ones.
 func without[T any](all []T, fails func([]T) bool) {
 	for size := len(all); size >= 1; size /= 2 {
 		for from := 0; from+size <= len(all); {
