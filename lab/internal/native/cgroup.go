@@ -48,7 +48,7 @@ func enterCgroup(name string, pid int) error {
 	}
 	for _, hierarchy := range all {
 		dir := filepath.Join(hierarchy, name)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := makeCgroup(dir); err != nil {
 			return fmt.Errorf("creating cgroup: %w", err)
 		}
 		if filepath.Base(hierarchy) == "cpuset" {
@@ -61,6 +61,17 @@ func enterCgroup(name string, pid int) error {
 		}
 	}
 	return nil
+}
+
+// makeCgroup makes a cgroup and those above it. Another node that clears what is left of it removes the parent
+// while that is empty (removeCgroup), also between the two steps of this one.
+func makeCgroup(dir string) (err error) {
+	for range 100 {
+		if err = os.MkdirAll(dir, 0o755); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
 }
 
 // inheritSets gives a cgroup, and those above it, the processors and memory nodes of its
