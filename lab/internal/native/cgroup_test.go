@@ -9,26 +9,19 @@ import (
 
 func TestACgroupIsMadeWhileAnotherNodeRemovesTheEmptyParent(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "lab")
-	var others sync.WaitGroup
-	made := make(chan struct{})
-	others.Go(func() {
-		for {
-			select {
-			case <-made:
-				return
-			default:
+	for range 3000 {
+		var other sync.WaitGroup
+		other.Go(func() {
+			for range 10 {
 				_ = os.Remove(parent) // fails while it does not exist, or has a child
 			}
-		}
-	})
-	for range 2000 {
+		})
 		if err := makeCgroup(filepath.Join(parent, "node1")); err != nil {
-			t.Error(err)
+			t.Fatal(err)
 		}
-		if err := os.Remove(filepath.Join(parent, "node1")); err != nil {
-			t.Error(err)
+		other.Wait()
+		if err := os.RemoveAll(parent); err != nil {
+			t.Fatal(err)
 		}
 	}
-	close(made)
-	others.Wait()
 }
