@@ -32,7 +32,11 @@ const readiness = 5 * time.Minute
 
 // prepare makes what the suite needs, as far as it is not there.
 func (s *suite) prepare(ctx context.Context, v variant) error {
-	s.dir = filepath.Join("bin", "upstream", s.name)
+	dir, err := filepath.Abs(filepath.Join("bin", "upstream", s.name))
+	if err != nil {
+		return err
+	}
+	s.dir = dir
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
@@ -106,17 +110,12 @@ func (s *suite) arguments(ctx context.Context, program string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := filepath.Abs(s.dir)
-	if err != nil {
-		return nil, err
-	}
 	driver, err := filepath.Abs(filepath.Join("test", "upstream", "drivers", s.name+".yaml"))
 	if err != nil {
 		return nil, err
 	}
-	s.dir = dir
 	lists := "promoterE2eRegistry: " + registry + "\ngcRegistry: " + registry + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "registries.yaml"), []byte(lists), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, "registries.yaml"), []byte(lists), 0o644); err != nil {
 		return nil, err
 	}
 	var skipped []string
@@ -125,7 +124,7 @@ func (s *suite) arguments(ctx context.Context, program string) ([]string, error)
 	}
 	args := []string{
 		fmt.Sprintf("--procs=%d", s.procs), "--no-color", "--timeout=6h", "--poll-progress-after=10m",
-		"--json-report=report.json", "--output-dir=" + dir, "--focus=External.Storage.*" + s.focus,
+		"--json-report=report.json", "--output-dir=" + s.dir, "--focus=External.Storage.*" + s.focus,
 	}
 	if len(skipped) > 0 {
 		args = append(args, "--skip="+strings.Join(skipped, "|"))

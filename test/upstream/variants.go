@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
-	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -68,8 +66,11 @@ func makeBtrfs(ctx context.Context, lab cluster.Lab, n install.Node) error {
 	}
 	err = f.EnableQuotas() // the btrfs-progs of this machine may be older than simple quotas
 	f.Close()
-	_, mountErr := lab.OnNode(ctx, n.Name, "sh", "-c", "mkdir -p "+path+" && mount "+disk+" "+path)
-	return errors.Join(err, mountErr)
+	if err != nil {
+		return fmt.Errorf("enabling simple quotas on %s: %w", disk, err)
+	}
+	_, err = lab.OnNode(ctx, n.Name, "sh", "-c", "mkdir -p "+path+" && mount "+disk+" "+path)
+	return err
 }
 
 // makeClasses makes the classes that the suite copies.
@@ -77,9 +78,7 @@ func makeClasses(ctx context.Context, c *cluster.Cluster, spec v1alpha1.PoolClas
 	pc := &v1alpha1.PoolClass{Spec: spec}
 	pc.Name = class
 	pc.Spec.InlineVolumes = &v1alpha1.InlineVolumes{Namespaces: []string{v1alpha1.EveryNamespace}}
-	sc := cluster.StorageClass(class, map[string]string{"poolClass": class})
-	sc.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
-	for _, o := range []client.Object{pc, sc, cluster.SnapshotClass(class)} {
+	for _, o := range []client.Object{pc, cluster.StorageClass(class, map[string]string{"poolClass": class}), cluster.SnapshotClass(class)} {
 		if err := client.IgnoreAlreadyExists(c.Create(ctx, o)); err != nil {
 			return fmt.Errorf("making the classes: %w", err)
 		}
@@ -93,14 +92,9 @@ func awaitPools(ctx context.Context, c *cluster.Cluster, nodes []install.Node) e
 		sn := &v1alpha1.StorageNode{}
 		sn.Name = n.Name
 		if err := cluster.Await(ctx, c, sn, "with pools of the class", func(sn *v1alpha1.StorageNode) bool {
-			for _, p := range sn.Status.Pools {
-				for _, of := range p.Classes {
-					if of == class && p.Health == v1alpha1.PoolHealthy {
-						return true
-					}
-				}
-			}
-			return false
+			return slices.ContainsFunc(sn.Status.Pools, func(p v1alpha1.Pool) bool {
+				return p.Health == v1alpha1.PoolHealthy && slices.Contains(p.Classes, class)
+			})
 		}); err != nil {
 			return err
 		}
