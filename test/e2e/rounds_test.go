@@ -53,7 +53,7 @@ func TestRoundsOfFailoverLoseNothing(t *testing.T) {
 		if r.Failed != "" || len(r.Harm) > 0 {
 			t.Errorf("seed %d, round %d, %s: %s %q", *seed, n, f.name, r.Failed, r.Harm)
 		}
-		p.note(&r)
+		p.must(r.Append(*results), "writing the result")
 		if len(r.Harm) > 0 || !p.mended() {
 			t.Fatalf("no further round can be played\n%s", p.picture(p.volume))
 		}
@@ -114,15 +114,6 @@ func (p *player) shuffled() (deck []fault) {
 	return deck
 }
 
-// note appends the line of a round.
-func (p *player) note(r *rounds.Round) {
-	p.Helper()
-	f, err := os.OpenFile(*results, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	p.must(err, "opening the file of results")
-	p.must(r.Write(f), "writing the result")
-	p.must(f.Close(), "writing the result")
-}
-
 // round is one of them.
 type round struct {
 	*player
@@ -169,7 +160,7 @@ func (r *round) run(ctx context.Context) error {
 		return err
 	}
 	healed := time.Now()
-	if err := r.until(ctx, again, "all nodes can take over again", func() bool { return r.whole(ctx) && r.consoles.Since(healed) > 0 }); err != nil {
+	if err := rounds.Until(ctx, again, "all nodes can take over again", func() bool { return r.whole(ctx) && r.consoles.Since(healed) > 0 }); err != nil {
 		return err
 	}
 	r.result.Back = time.Since(healed).Round(10 * time.Millisecond).Seconds()
@@ -195,7 +186,7 @@ func (r *round) lasts(ctx context.Context) error {
 		pause(ctx, d)
 		return nil
 	}
-	return r.until(ctx, takeover, "another writer has written", func() bool {
+	return rounds.Until(ctx, takeover, "another writer has written", func() bool {
 		_, written := r.consoles.After(r.term)
 		return written
 	})
@@ -248,7 +239,7 @@ func (r *round) harm() []string {
 // mended waits until a round can begin.
 func (p *player) mended() bool {
 	begin := time.Now()
-	return p.until(p.ctx, again, "a round can begin", func() bool {
+	return rounds.Until(p.ctx, again, "a round can begin", func() bool {
 		return p.whole(p.ctx) && p.consoles.Since(begin) >= 5
 	}) == nil
 }
@@ -272,20 +263,4 @@ func (p *player) whole(ctx context.Context) bool {
 		}
 	}
 	return true
-}
-
-// until waits for something that no object tells.
-func (p *player) until(ctx context.Context, limit time.Duration, what string, done func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	looks := time.NewTicker(100 * time.Millisecond)
-	defer looks.Stop()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it did not come to this within %s: %s", limit, what)
-		case <-looks.C:
-		}
-	}
-	return nil
 }

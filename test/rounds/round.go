@@ -2,9 +2,13 @@ package rounds
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"time"
 )
 
 // Round is what happened in one round. Nothing is left out of it because it went badly.
@@ -74,3 +78,28 @@ func Read(from io.Reader) (all []Round, err error) {
 
 // Write appends a line.
 func (r *Round) Write(to io.Writer) error { return json.NewEncoder(to).Encode(r) }
+
+// Append adds the line of the round to a file.
+func (r *Round) Append(path string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // results for everyone
+	if err != nil {
+		return fmt.Errorf("opening the file of results: %w", err)
+	}
+	return errors.Join(r.Write(f), f.Close())
+}
+
+// Until waits for a state that no object tells. The error says what did not come.
+func Until(ctx context.Context, limit time.Duration, what string, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	looks := time.NewTicker(100 * time.Millisecond)
+	defer looks.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it did not come to this within %s: %s", limit, what)
+		case <-looks.C:
+		}
+	}
+	return nil
+}

@@ -41,7 +41,9 @@ func TestAnotherNodeTakesTheDiskOfALostNode(t *testing.T) {
 	for n := 1; n <= *roundsToPlay; n++ {
 		r := p.play(t, n)
 		t.Logf("round %d: %s: %v, harm %q, failed %q", n, r.Fault, r.Steps, r.Harm, r.Failed)
-		note(t, &r)
+		if err := r.Append(*results); err != nil {
+			t.Fatal(err)
+		}
 		if r.Failed != "" || len(r.Harm) > 0 {
 			t.Fatalf("seed %d, round %d: %s %q", *seed, n, r.Failed, r.Harm)
 		}
@@ -83,7 +85,7 @@ func newPlayers(t *testing.T) *players {
 	p.sharedDisk(t)
 	p.watch(t)
 	// A real scheduler would go on trying, and say so of the pod.
-	if err := p.until(t.Context(), again, "the nodes may take volumes", func() bool { return p.ready(t.Context()) && p.overseen(t.Context()) }); err != nil {
+	if err := rounds.Until(t.Context(), again, "the nodes may take volumes", func() bool { return p.ready(t.Context()) && p.overseen(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.makes(t.Context()); err != nil {
@@ -107,7 +109,7 @@ func (p *players) play(t *testing.T, n int) rounds.Round {
 
 func (p *players) run(t *testing.T, r *rounds.Round) error {
 	ctx := t.Context()
-	if err := p.until(ctx, again, "a pod writes", func() bool { return p.whole(ctx) }); err != nil {
+	if err := rounds.Until(ctx, again, "a pod writes", func() bool { return p.whole(ctx) }); err != nil {
 		return err
 	}
 	victim := p.primary()
@@ -115,7 +117,7 @@ func (p *players) run(t *testing.T, r *rounds.Round) error {
 	if err := p.place(t, victim, r.Fault == bothLost); err != nil {
 		return err
 	}
-	if err := p.until(ctx, again, "all nodes can take over", func() bool { return p.whole(ctx) && p.overseen(ctx) }); err != nil {
+	if err := rounds.Until(ctx, again, "all nodes can take over", func() bool { return p.whole(ctx) && p.overseen(ctx) }); err != nil {
 		return err
 	}
 	// The fault meets the beats and renewals at any moment between two of them.
@@ -127,7 +129,7 @@ func (p *players) run(t *testing.T, r *rounds.Round) error {
 	if err != nil {
 		return err
 	}
-	err = p.until(ctx, takeover, "another writer has written", func() bool {
+	err = rounds.Until(ctx, takeover, "another writer has written", func() bool {
 		when, written := victim.heard.After(term)
 		if written {
 			p.Reach(rounds.Written, when)
@@ -144,7 +146,7 @@ func (p *players) run(t *testing.T, r *rounds.Round) error {
 		return err
 	}
 	r.Rebooted = true
-	if err := p.until(ctx, again, "all nodes can take over again", func() bool { return p.whole(ctx) }); err != nil {
+	if err := rounds.Until(ctx, again, "all nodes can take over again", func() bool { return p.whole(ctx) }); err != nil {
 		return err
 	}
 	r.Back = time.Since(healed).Round(10 * time.Millisecond).Seconds()
@@ -255,22 +257,6 @@ func (p *players) ready(ctx context.Context) bool {
 	return true
 }
 
-// until waits for something that no object tells.
-func (p *players) until(ctx context.Context, limit time.Duration, what string, done func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	looks := time.NewTicker(100 * time.Millisecond)
-	defer looks.Stop()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it did not come to this within %s: %s", limit, what)
-		case <-looks.C:
-		}
-	}
-	return nil
-}
-
 // harm reads the file of the disk.
 func (p *players) harm(r *rounds.Round) []string {
 	acks := p.nodes[0].heard.All()
@@ -286,19 +272,4 @@ func (p *players) harm(r *rounds.Round) []string {
 	}
 	r.Records = v.Records
 	return v.Faults
-}
-
-// note appends the line of a round.
-func note(t *testing.T, r *rounds.Round) {
-	t.Helper()
-	f, err := os.OpenFile(*results, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // results for everyone
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Write(f); err != nil {
-		t.Error(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
 }
