@@ -15,10 +15,10 @@ func TestTheDisksOfACloudConform(t *testing.T) {
 		"by one controller":                          (*site).settle,
 		"by controllers that die before each effect": func(s *site) { s.settleDying(false) },
 		"by controllers that die after each effect":  func(s *site) { s.settleDying(true) },
-		"with listings that are a minute old":        func(s *site) { s.cloud.Delay(time.Minute); s.settle() },
+		"with listings that are a minute old":        func(s *site) { s.cloud.Faults().Delay(time.Minute); s.settle() },
 		"by a cloud that loses the answer to its first call": func(s *site) {
 			lost := false
-			s.cloud.Fail(func(_, _ string, done bool) error {
+			s.cloud.Faults().Fail(func(_, _ string, done bool) error {
 				if !done || lost {
 					return nil
 				}
@@ -27,7 +27,7 @@ func TestTheDisksOfACloudConform(t *testing.T) {
 			})
 			s.settle()
 		},
-		"by a cloud that is throttled": func(s *site) { s.cloud.Throttle(30 * time.Second); s.settle() },
+		"by a cloud that is throttled": func(s *site) { s.cloud.Faults().Throttle(30 * time.Second); s.settle() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func(t *testing.T) *conformance.World {

@@ -42,11 +42,11 @@ func TestWhatACloudDoesWrong(t *testing.T) {
 		"three requests are lost":           {func(s *site) { s.drops("change", 3) }, 4},
 		"the progress is lost":              {func(s *site) { s.loses("progress", 2) }, 1},
 		"the listing is lost":               {func(s *site) { s.loses("attached", 1) }, 1},
-		"an operation fails":                {func(s *site) { s.cloud.Spoil(simcloud.Spoil{Err: errTimedOut}) }, 2},
-		"an operation fails, and succeeds":  {func(s *site) { s.cloud.Spoil(simcloud.Spoil{Err: errTimedOut, Happens: true}) }, 2},
-		"it has too many requests":          {func(s *site) { s.cloud.Throttle(time.Minute) }, 2},
-		"its listings are an hour old":      {func(s *site) { s.cloud.Delay(time.Hour) }, 1000},
-		"its listings are five seconds old": {func(s *site) { s.cloud.Delay(5 * time.Second) }, 1},
+		"an operation fails":                {func(s *site) { s.cloud.Faults().Spoil(simcloud.Spoil{Err: errTimedOut}) }, 2},
+		"an operation fails, and succeeds":  {func(s *site) { s.cloud.Faults().Spoil(simcloud.Spoil{Err: errTimedOut, Happens: true}) }, 2},
+		"it has too many requests":          {func(s *site) { s.cloud.Faults().Throttle(time.Minute) }, 2},
+		"its listings are an hour old":      {func(s *site) { s.cloud.Faults().Delay(time.Hour) }, 1000},
+		"its listings are five seconds old": {func(s *site) { s.cloud.Faults().Delay(5 * time.Second) }, 1},
 		"the controller is replaced at once": {func(s *site) {
 			if _, err := s.controller.Carry(s.t.Context(), "a"); err != nil {
 				s.t.Fatal(err)
@@ -71,8 +71,8 @@ func TestWhatACloudDoesWrong(t *testing.T) {
 				if n := s.cloud.Tally().Calls["change"] - before; n > test.changes {
 					t.Errorf("%v: %d changes were asked for", each.wish, n)
 				}
-				s.cloud.Fail(nil)
-				s.cloud.Delay(0)
+				s.cloud.Faults().Fail(nil)
+				s.cloud.Faults().Delay(0)
 			}
 			if n := s.cloud.Tally().Early; n > 0 {
 				t.Errorf("the cloud was asked %d times before the time that it had named", n)
@@ -86,7 +86,7 @@ func (s *site) loses(call string, times int) { s.fails(call, true, times) }
 func (s *site) drops(call string, times int) { s.fails(call, false, times) }
 
 func (s *site) fails(call string, after bool, times int) {
-	s.cloud.Fail(func(what, _ string, done bool) error {
+	s.cloud.Faults().Fail(func(what, _ string, done bool) error {
 		if what != call || done != after || times == 0 {
 			return nil
 		}
@@ -179,7 +179,7 @@ func TestADetachIsNotBelievedForAListingAlone(t *testing.T) {
 	d := s.disk("one", 1)
 	s.order("a", d, ownership.ToAttach)
 	s.settle()
-	s.cloud.Delay(time.Hour) // all listings are from before the attach
+	s.cloud.Faults().Delay(time.Hour) // all listings are from before the attach
 	s.order("a", d, ownership.ToDetach)
 	s.fails("change", false, 3)
 	for range 3 {
@@ -199,7 +199,7 @@ func TestADetachIsNotBelievedForAListingAlone(t *testing.T) {
 func TestAnAttachmentWithoutAnOrderIsLetGoByItsNode(t *testing.T) {
 	s := newSite(t, simcloud.Config{}, "a")
 	d := s.disk("one", 1)
-	s.cloud.Stray("a", d.Handle)
+	s.cloud.Faults().Stray("a", d.Handle)
 	if v := s.looks("a", d); v.Link != ownership.AttachFailed || v.Problem == "" {
 		t.Errorf("the node sees %v, with the problem %q", v.Link, v.Problem)
 	}
@@ -222,7 +222,7 @@ func TestANodeThatDiesBeforeItsOrderHasHiddenNothing(t *testing.T) {
 	mine, stray := s.disk("one", 1), s.disk("two", 1)
 	s.order("a", mine, ownership.ToAttach)
 	s.settle()
-	s.cloud.Stray("a", stray.Handle)
+	s.cloud.Faults().Stray("a", stray.Handle)
 	for _, d := range []shared.Disk{mine, stray} {
 		dying := ordered.New(s.cloud.Machine("a"), forgetful{side{s.desk, "a"}}, s.clock)
 		if err := dying.Detach(t.Context(), d); !errors.Is(err, errDied) {
@@ -243,7 +243,7 @@ func TestADetachThatACloudOnlySaysItHasMadeIsMadeAgain(t *testing.T) {
 	s.order("a", d, ownership.ToAttach)
 	s.settle()
 	s.order("a", d, ownership.ToDetach)
-	s.cloud.Spoil(simcloud.Spoil{Silent: true})
+	s.cloud.Faults().Spoil(simcloud.Spoil{Silent: true})
 	s.settle()
 	s.at(d)
 }
@@ -286,7 +286,7 @@ func TestADiskThatIsTakenAwayIsAttachedAnew(t *testing.T) {
 	d := s.disk("one", 1)
 	s.order("a", d, ownership.ToAttach)
 	s.settle()
-	s.cloud.Lose("a", d.Handle)
+	s.cloud.Faults().Lose("a", d.Handle)
 	if v := s.looks("a", d); v.Link != ownership.Attaching {
 		t.Errorf("at first the node sees %v", v.Link)
 	}

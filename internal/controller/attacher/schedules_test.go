@@ -37,7 +37,7 @@ func TestWhatIsAttachedIsWhatNodesWant(t *testing.T) {
 			for i := range 4 {
 				p.disks = append(p.disks, p.disk(fmt.Sprint(i), 2))
 			}
-			p.cloud.Fail(func(string, string, bool) error {
+			p.cloud.Faults().Fail(func(string, string, bool) error {
 				if !p.calm && p.random.IntN(6) == 0 {
 					return errTimedOut
 				}
@@ -60,11 +60,11 @@ func (p *player) step() {
 	case n == 4:
 		p.restart()
 	case n == 5:
-		p.cloud.Throttle(time.Duration(p.random.IntN(20)) * time.Second)
+		p.cloud.Faults().Throttle(time.Duration(p.random.IntN(20)) * time.Second)
 	case n == 6:
-		p.cloud.Delay(time.Duration(p.random.IntN(60)) * time.Second)
+		p.cloud.Faults().Delay(time.Duration(p.random.IntN(60)) * time.Second)
 	case n == 7:
-		p.cloud.Spoil(simcloud.Spoil{Err: errTimedOut, Disk: d.Handle, Happens: p.random.IntN(2) == 0})
+		p.cloud.Faults().Spoil(simcloud.Spoil{Err: errTimedOut, Disk: d.Handle, Happens: p.random.IntN(2) == 0})
 	case n < 20:
 		p.clock.Step(time.Duration(p.random.IntN(8000)) * time.Millisecond)
 	case n < 30:
@@ -132,7 +132,7 @@ func (p *player) judge() {
 func (p *player) end() {
 	p.t.Helper()
 	p.calm = true
-	p.cloud.Delay(0)
+	p.cloud.Faults().Delay(0)
 	for range 20 {
 		for _, node := range p.names {
 			for _, d := range p.disks {

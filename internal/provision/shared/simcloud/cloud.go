@@ -48,8 +48,7 @@ type Cloud struct {
 	// operations by their names; begun counts them.
 	operations map[string]*operation
 	begun      int
-	// taken are the times of the changes in the window.
-	taken []time.Time
+	changes    limiter
 	faults
 	tally Tally
 }
@@ -103,7 +102,7 @@ func (c *Cloud) RemoveMachine(name string) {
 	c.settle()
 	if m := c.machines[name]; m != nil {
 		for _, handle := range slices.Collect(maps.Values(m.slots)) {
-			c.unplug(name, handle)
+			c.disks[handle].unplug(name)
 		}
 	}
 	delete(c.machines, name)

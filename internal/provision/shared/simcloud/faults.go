@@ -15,8 +15,6 @@ import (
 type faults struct {
 	// fail is asked before and after each call.
 	fail func(call, about string, done bool) error
-	// throttled is until when every change is refused, and named the time that a refusal has named.
-	throttled, named time.Time
 	// lag is added to the age of listings.
 	lag time.Duration
 	// spoil is what the next operation meets.
@@ -47,37 +45,48 @@ type Tally struct {
 	Largest int
 }
 
-// Fail lets f answer for the calls that fail: create, delete, expand, change, progress and attached. about is the
+// Faults lets a test have things go wrong at a cloud.
+type Faults struct{ c *Cloud }
+
+// Faults of the cloud.
+func (c *Cloud) Faults() Faults { return Faults{c} }
+
+// Fail lets a function answer for the calls that fail: create, delete, expand, change, progress and attached. about is the
 // disk or the machine. done says that the call has had its effect, and that its answer is lost.
-func (c *Cloud) Fail(f func(call, about string, done bool) error) {
+func (f Faults) Fail(answer func(call, about string, done bool) error) {
+	c := f.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fail = f
+	c.fail = answer
 }
 
 // Throttle refuses every change for a while.
-func (c *Cloud) Throttle(lasts time.Duration) {
+func (f Faults) Throttle(lasts time.Duration) {
+	c := f.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.throttled = c.c.Clock.Now().Add(lasts)
+	c.changes.until = c.c.Clock.Now().Add(lasts)
 }
 
 // Delay makes listings so much older than they are by the Config.
-func (c *Cloud) Delay(lag time.Duration) {
+func (f Faults) Delay(lag time.Duration) {
+	c := f.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lag = lag
 }
 
 // Spoil lets the next operation that begins fail.
-func (c *Cloud) Spoil(s Spoil) {
+func (f Faults) Spoil(s Spoil) {
+	c := f.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.spoil = s
 }
 
 // Stray attaches a disk that no request of now asks for: one of long ago has arrived.
-func (c *Cloud) Stray(name, handle string) {
+func (f Faults) Stray(name, handle string) {
+	c := f.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settle()
@@ -88,7 +97,8 @@ func (c *Cloud) Stray(name, handle string) {
 }
 
 // Lose takes a disk off a machine, unasked.
-func (c *Cloud) Lose(name, handle string) {
+func (f Faults) Lose(name, handle string) {
+	c := f.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settle()
@@ -108,30 +118,39 @@ func (c *Cloud) Tally() Tally {
 // change makes a change, if the cloud takes one now.
 func (c *Cloud) change(ctx context.Context, call, about string, do func() error) error {
 	return c.read(ctx, call, about, func() error {
-		if wait := c.wait(); wait > 0 {
-			return &shared.LaterError{After: wait, Throttled: true}
+		wait, early := c.changes.take(c.c.Clock.Now(), c.c.Requests, c.c.Window)
+		if wait == 0 {
+			return do()
 		}
-		c.taken = append(c.taken, c.c.Clock.Now())
-		return do()
+		c.tally.Throttled++
+		if early {
+			c.tally.Early++
+		}
+		return &shared.LaterError{After: wait, Throttled: true}
 	})
 }
 
-// wait is how long the next change must wait.
-func (c *Cloud) wait() time.Duration {
-	now := c.c.Clock.Now()
-	c.taken = slices.DeleteFunc(c.taken, func(at time.Time) bool { return !at.After(now.Add(-c.c.Window)) })
-	if !c.throttled.After(now) && c.c.Requests > 0 && len(c.taken) >= c.c.Requests {
-		c.throttled = c.taken[0].Add(c.c.Window)
+// limiter refuses changes that are too many.
+type limiter struct {
+	// taken are the times of the changes in the window.
+	taken []time.Time
+	// until is when changes are taken again, and named the time that the last refusal has named.
+	until, named time.Time
+}
+
+// take returns how long the next change must wait; zero takes it. early says that the caller was told to come later.
+func (l *limiter) take(now time.Time, most int, window time.Duration) (wait time.Duration, early bool) {
+	l.taken = slices.DeleteFunc(l.taken, func(at time.Time) bool { return !at.After(now.Add(-window)) })
+	if !l.until.After(now) && most > 0 && len(l.taken) >= most {
+		l.until = l.taken[0].Add(window)
 	}
-	if !c.throttled.After(now) {
-		return 0
+	if !l.until.After(now) {
+		l.taken = append(l.taken, now)
+		return 0, false
 	}
-	c.tally.Throttled++
-	if c.named.After(now) {
-		c.tally.Early++
-	}
-	c.named = c.throttled
-	return c.throttled.Sub(now)
+	early = l.named.After(now)
+	l.named = l.until
+	return l.until.Sub(now), early
 }
 
 // read is a call, with the faults that it meets.

@@ -19,7 +19,7 @@ func (c *Cloud) Machine(name string) shared.Disks {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.settle()
-			n := c.node(name, d.Handle)
+			n := c.disks[d.Handle].node(name)
 			if n == nil {
 				return nil, fmt.Errorf("%w: there is no disk %s", provision.ErrUnavailable, d.Handle)
 			}
@@ -31,7 +31,7 @@ func (c *Cloud) Machine(name string) shared.Disks {
 // Open opens a disk's device on a machine, for a writer that believes to be in an epoch.
 func (c *Cloud) Open(name, handle string, e lineage.Epoch) (*simdisk.Device, error) {
 	c.mu.Lock()
-	n := c.node(name, handle)
+	n := c.disks[handle].node(name)
 	c.mu.Unlock()
 	return n.Open(e)
 }
@@ -40,18 +40,18 @@ func (c *Cloud) Open(name, handle string, e lineage.Epoch) (*simdisk.Device, err
 func (c *Cloud) Kernel(name, handle string) *simdisk.Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.node(name, handle)
+	return c.disks[handle].node(name)
 }
 
-func (c *Cloud) node(name, handle string) *simdisk.Node {
-	d := c.disks[handle]
+// node is the disk as the kernel of a machine has it; nil if there is no disk.
+func (d *disk) node(machine string) *simdisk.Node {
 	if d == nil {
 		return nil
 	}
-	if d.plugs[name] == nil {
-		d.plugs[name] = d.target.Node(name)
+	if d.plugs[machine] == nil {
+		d.plugs[machine] = d.target.Node(machine)
 	}
-	return d.plugs[name]
+	return d.plugs[machine]
 }
 
 // kernel is a disk on a machine whose kernel does not attach by itself.
@@ -77,15 +77,15 @@ func (k kernel) Attach(ctx context.Context, d shared.Disk) error {
 
 // plug lets the device of an attached disk appear, and unplug takes it away, whatever has it open. A target in
 // memory fails no change.
-func (c *Cloud) plug(name, handle string) {
-	if d := c.disks[handle]; d != nil {
-		_ = d.target.Plug(name)
+func (d *disk) plug(machine string) {
+	if d != nil {
+		_ = d.target.Plug(machine)
 	}
 }
 
-func (c *Cloud) unplug(name, handle string) {
-	if d := c.disks[handle]; d != nil {
-		_ = d.target.Crash(name)
+func (d *disk) unplug(machine string) {
+	if d != nil {
+		_ = d.target.Crash(machine)
 	}
 }
 

@@ -148,7 +148,7 @@ func (c *Cloud) settle() {
 		for handle, at := range m.appearing {
 			if !at.After(now) {
 				delete(m.appearing, handle)
-				c.plug(name, handle)
+				c.disks[handle].plug(name)
 			}
 		}
 	}
@@ -203,5 +203,5 @@ func (c *Cloud) take(name, handle string) {
 	m := c.machines[name]
 	maps.DeleteFunc(m.slots, func(_ int, has string) bool { return has == handle })
 	delete(m.appearing, handle)
-	c.unplug(name, handle)
+	c.disks[handle].unplug(name)
 }
