@@ -7,13 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/provision/btrfs/kernel"
 	"berth.dev/berth/test/cluster"
 	"berth.dev/berth/test/install"
 )
@@ -21,19 +19,15 @@ import (
 // These tests need a node whose kernel has simple quotas of btrfs. Guests have an older kernel, this
 // machine has it: lab up --native.
 
-// btrfs makes a filesystem on the node's last disk, as an administrator does, a class over it, and a class for
-// snapshots with the same name. When the test ends, nothing of Berth may be in the filesystem.
+// btrfs makes a filesystem, a class over it, and a class for snapshots with the same name. When the test ends,
+// nothing of Berth may be in the filesystem.
 func (b *bench) btrfs(label string) (class string) {
 	b.Helper()
 	nodes, err := install.Nodes(b.ctx, b.Lab)
 	b.must(err, "asking the lab for its nodes")
-	node, disks := nodes[0].Name, nodes[0].Disks
-	disk, path := disks[len(disks)-1].Device, "/srv/"+label
-	id := uuid.NewString()
-	b.onNode(node, "mkfs.btrfs", "--quiet", "--force", "--label", label, "--uuid", id, disk)
-	b.must(quotas(disk, id), "enabling simple quotas")
-	b.onNode(node, "mkdir", "-p", path)
-	b.onNode(node, "mount", disk, path)
+	node, path := nodes[0].Name, install.BtrfsPath(label)
+	disk, err := install.MakeBtrfs(b.ctx, b.Lab, nodes[0], label)
+	b.must(err, "making a filesystem")
 	b.Cleanup(func() {
 		b.onNode(node, "umount", path)
 		b.onNode(node, "wipefs", "--all", disk)
@@ -58,16 +52,6 @@ func (b *bench) btrfs(label string) (class string) {
 		return p.Name == "btrfs:"+label && p.Health == v1alpha1.PoolHealthy && slices.Contains(p.Classes, pc.Name)
 	})
 	return pc.Name
-}
-
-// quotas enables simple quotas. The btrfs-progs of this machine may be older than those.
-func quotas(disk, id string) error {
-	f, err := kernel.Bring(disk, id)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.EnableQuotas()
 }
 
 func TestASubvolumeGrowsUnderItsPodAndIsCopiedAndGoes(t *testing.T) {

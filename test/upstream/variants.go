@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/provision/btrfs/kernel"
 	"berth.dev/berth/test/cluster"
 	"berth.dev/berth/test/install"
 )
@@ -46,30 +44,12 @@ func makeThinPool(ctx context.Context, lab cluster.Lab, n install.Node) error {
 	return err
 }
 
-// makeBtrfs makes a filesystem of the node's last disk. The node is a part of this machine, so the disk's name is
-// the same here.
+// makeBtrfs makes the filesystem of the class, unless it is there.
 func makeBtrfs(ctx context.Context, lab cluster.Lab, n install.Node) error {
-	const path = "/srv/" + class
-	if _, err := lab.OnNode(ctx, n.Name, "mountpoint", "--quiet", path); err == nil {
+	if _, err := lab.OnNode(ctx, n.Name, "mountpoint", "--quiet", install.BtrfsPath(class)); err == nil {
 		return nil
 	}
-	if len(n.Disks) == 0 {
-		return fmt.Errorf("node %s has no disks", n.Name)
-	}
-	disk, id := n.Disks[len(n.Disks)-1].Device, uuid.NewString()
-	if _, err := lab.OnNode(ctx, n.Name, "mkfs.btrfs", "--quiet", "--force", "--label", class, "--uuid", id, disk); err != nil {
-		return err
-	}
-	f, err := kernel.Bring(disk, id)
-	if err != nil {
-		return err
-	}
-	err = f.EnableQuotas() // the btrfs-progs of this machine may be older than simple quotas
-	f.Close()
-	if err != nil {
-		return fmt.Errorf("enabling simple quotas on %s: %w", disk, err)
-	}
-	_, err = lab.OnNode(ctx, n.Name, "sh", "-c", "mkdir -p "+path+" && mount "+disk+" "+path)
+	_, err := install.MakeBtrfs(ctx, lab, n, class)
 	return err
 }
 
