@@ -33,7 +33,7 @@ check-generated: generate
 # The race detector needs cgo. The ledger's oracle has no goroutines, and would take twenty
 # times as long under the race detector.
 ORACLE = ./internal/ledger/oracle
-# It makes the shells' schedules ten times slower, so that it sees few, and most are played without it: half a
+# It makes the shells' schedules ten times slower, so that it sees few, and most are played without it: a
 # minute of a processor.
 SHELLS = -count=1 -v -run "Promises|SameStory" ./internal/explore/shell -schedules
 
@@ -48,7 +48,7 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 	$(ENVTEST) CGO_ENABLED=1 $(RACE) -cpu 1 $$($(TESTS_IMPORT) | $(BUBBLES) | cut -d' ' -f1)
 	$(ENVTEST) CGO_ENABLED=1 $(RACE) $$($(TESTS_IMPORT) | $(BUBBLES) -v | cut -d' ' -f1 | grep -v $(ORACLE:.%=%))
 	go test $(ORACLE)
-	go test -timeout 20m $(SHELLS) 500
+	go test -timeout 20m $(SHELLS) 2000
 	CGO_ENABLED=1 go -C lab test -race -timeout 10m ./...
 
 # Suites that take minutes each, in guests of their own.

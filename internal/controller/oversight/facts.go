@@ -2,6 +2,7 @@ package oversight
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -167,6 +168,31 @@ func waitsForNode(pods []corev1.Pod) bool {
 func nowhere(q *question) bool {
 	v := q.facts.Record
 	return v.Kind.Traits().Attaches && !v.Deleting && waitsForNode(q.pods) && len(usable(v, nil)) == 0
+}
+
+// unowned tells whether a pod has its node, and waits there for a volume that no node owns. Mostly the node takes
+// it within a second.
+func unowned(q *question) bool {
+	v := q.facts.Record
+	return v.Kind.Traits().Attaches && !v.Deleting && v.Primary.Phase == ownership.Released && len(q.facts.Wanted) > 0
+}
+
+// adrift tells whether that lasts. A backup may have brought back a record that does not count the nodes which know
+// a later epoch, and the disk is reserved for that epoch: then no node that the record counts can take it.
+func adrift(q *question, now time.Time) bool {
+	return unowned(q) && slices.ContainsFunc(q.pods, func(p corev1.Pod) bool {
+		return p.Spec.NodeName != "" && !ended(&p) && now.Sub(placed(&p)) >= later
+	})
+}
+
+// placed is when a scheduler has placed the pod: long ago if it does not say.
+func placed(p *corev1.Pod) time.Time {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // open are the nodes from which a shared disk can be used that can be used from none yet, in order. A pod's

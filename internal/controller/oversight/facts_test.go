@@ -212,6 +212,12 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 		"a pod waits for a node, and the volume is being deleted": {
 			question: question{pods: homeless, facts: ownership.ControllerFacts{Record: shared(bare, func(v *ownership.Volume) { v.Deleting = true })}}, action: nothing,
 		},
+		"a pod waits on its node, and no node owns the volume": {
+			question: question{facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released)), Wanted: []string{"n2"}}}, action: nothing, want: later,
+		},
+		"a pod waits on its node, and a node owns the volume": {
+			question: question{facts: ownership.ControllerFacts{Record: shared(), Wanted: []string{"n2"}}}, action: nothing,
+		},
 		"it waits for a slot":                 {question: question{volume: waits(metav1.ConditionTrue, at)}, action: noSlot, want: soon},
 		"it has waited for a slot for long":   {question: question{volume: waits(metav1.ConditionTrue, at.Add(-time.Hour))}, action: noSlot, want: later},
 		"it has not waited for a slot before": {question: question{volume: waits(metav1.ConditionFalse, at.Add(-time.Hour))}, action: noSlot, want: soon},
@@ -230,6 +236,39 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 			}
 			if got := next(&q, &test.action); got != test.want {
 				t.Errorf("in %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// The nodes that know a later epoch than a record from a backup may be none of its replicas.
+func TestEveryNodeIsAskedOnceAPodHasWaitedForAVolumeThatNoNodeOwns(t *testing.T) {
+	at := time.Unix(1000, 0)
+	since := func(d time.Duration) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, LastTransitionTime: metav1.NewTime(at.Add(-d))}}
+		}
+	}
+	for name, test := range map[string]struct {
+		record *ownership.Volume
+		pod    *corev1.Pod
+		want   bool
+	}{
+		"it has waited for ten seconds":         {shared(phase(ownership.Released)), pod("p", "n2", pending, since(later)), true},
+		"it has waited for nine seconds":        {shared(phase(ownership.Released)), pod("p", "n2", pending, since(later-time.Second)), false},
+		"no scheduler says since when":          {shared(phase(ownership.Released)), pod("p", "n2", pending), true},
+		"a node owns the volume":                {shared(), pod("p", "n2", pending, since(time.Hour)), false},
+		"the writer was shut out":               {shared(phase(ownership.Fenced)), pod("p", "n2", pending, since(time.Hour)), false},
+		"it waits for a node":                   {shared(phase(ownership.Released)), pod("p", "", pending, since(time.Hour)), false},
+		"it has ended":                          {shared(phase(ownership.Released)), pod("p", "n2", since(time.Hour), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false},
+		"the volume is being deleted":           {shared(phase(ownership.Released), func(v *ownership.Volume) { v.Deleting = true }), pod("p", "n2", pending, since(time.Hour)), false},
+		"the volume has copies of its own data": {copies(phase(ownership.Released)), pod("p", "n2", pending, since(time.Hour)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := []corev1.Pod{*test.pod}
+			q := &question{pods: pods, facts: ownership.ControllerFacts{Record: test.record, Wanted: wanted(pods)}}
+			if got := adrift(q, at); got != test.want {
+				t.Errorf("every node is asked: %v", got)
 			}
 		})
 	}

@@ -207,7 +207,7 @@ func next(q *question, a *ownership.Action) time.Duration {
 	case urgent && f.SuspectFor < patience, a.Verb == ownership.Wait && f.Watching < ownership.WatchFirst,
 		a.Verb == ownership.Wait && a.Reason == ownership.NoFreeSlot && waitsFor(q) < patience:
 		due = append(due, soon)
-	case urgent, a.Verb == ownership.Wait, len(q.stranded) > 0, nowhere(q):
+	case urgent, a.Verb == ownership.Wait, len(q.stranded) > 0, nowhere(q), unowned(q):
 		due = append(due, later)
 	case f.Record.Primary.Phase == ownership.Active && len(f.Record.Replicas) < f.Record.Factor:
 		due = append(due, seldom)

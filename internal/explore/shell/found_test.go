@@ -22,6 +22,15 @@ func TestSchedulesThatShowedAFaultOfTheProductShowNoneAnyMore(t *testing.T) {
 			nodes: 3, controllers: 2, volumes: 1, shares: 3, slots: 4, persistent: true, calm: 4, exact: true,
 			events: []event{{what: powerOff, at: 11001 * time.Millisecond, lasts: 68 * time.Second, node: 2}, {what: restore, at: 27002 * time.Millisecond, lasts: time.Second, nth: 3}},
 		}},
+		// Node d had begun epoch 2 when the record came back in which it was no replica: no node was asked that knew
+		// for which epoch the disk was reserved.
+		"a record from before its writer comes back while the pod moves": {592, plan{
+			nodes: 4, controllers: 2, volumes: 2, shares: 3, slots: 4, persistent: true, calm: 4, exact: true,
+			events: []event{
+				{what: podMoves, at: 15001 * time.Millisecond, lasts: 9 * time.Second, node: 3, volume: 1, flag: true, owner: true},
+				{what: restore, at: 15321 * time.Millisecond, lasts: 14 * time.Second, node: 1, volume: 1, nth: 3, owner: true},
+			},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := play(t, test.seed, test.plan, &mistake{})
