@@ -9,6 +9,7 @@ generate: ## Write the generated code and the custom resource definitions
 	go -C hack/release run ./readme ../../charts/berth ../../charts/berth-classes
 	sed 's/v0\.37\.1/v0.$(RELEASE_OF_1.36)/; s/v1\.37\.1/v1.$(RELEASE_OF_1.36)/' scheduler/go.mod >scheduler/go-1.36.mod
 	go -C scheduler mod tidy -modfile=go-1.36.mod
+	go generate ./internal/poold/pb
 
 .PHONY: golden
 golden: bin/helm ## Write anew what the chart renders to, which tests compare: read the difference before you commit it

@@ -21,8 +21,9 @@ type TrimRequest struct {
 type Trimmed struct {
 	// Bytes that the filesystem has discarded. It may leave out those that it discarded before.
 	Bytes int64
-	// End says that the filesystem has no bytes behind the part.
-	End bool
+	// Next is the byte from which the filesystem was not looked at: at least the end of the part. Zero means that
+	// the filesystem has no bytes there.
+	Next int64
 }
 
 // Check returns ErrInvalid for a request that can never be met, and ErrUnsupported for a volume that is no

@@ -99,7 +99,7 @@ func (c *Client) Grow(ctx context.Context, r mount.GrowRequest) error {
 // Trim implements mount.Mounter.
 func (c *Client) Trim(ctx context.Context, r mount.TrimRequest) (mount.Trimmed, error) {
 	t, err := c.rpc.Trim(ctx, &pb.TrimRequest{Device: r.Content.Source, Identity: string(r.Content.Identity), Tree: r.Content.Tree, Target: r.Target, Start: r.Start, Length: r.Length})
-	return mount.Trimmed{Bytes: t.GetBytes(), End: t.GetEnd()}, fromStatus(ctx, err)
+	return mount.Trimmed{Bytes: t.GetBytes(), Next: t.GetNext()}, fromStatus(ctx, err)
 }
 
 // Stats implements mount.Mounter.

@@ -98,7 +98,7 @@ func (s *server) Grow(ctx context.Context, r *pb.GrowRequest) (*pb.GrowResponse,
 
 func (s *server) Trim(ctx context.Context, r *pb.TrimRequest) (*pb.TrimResponse, error) {
 	t, err := s.node.Trim(ctx, mount.TrimRequest{Content: contentFromWire(r), Target: r.GetTarget(), Start: r.GetStart(), Length: r.GetLength()})
-	return &pb.TrimResponse{Bytes: t.Bytes, End: t.End}, toStatus(err)
+	return &pb.TrimResponse{Bytes: t.Bytes, Next: t.Next}, toStatus(err)
 }
 
 func (s *server) Stats(ctx context.Context, r *pb.StatsRequest) (*pb.StatsResponse, error) {

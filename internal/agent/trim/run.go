@@ -46,10 +46,9 @@ func (w *Worker) parts(ctx context.Context, id string, from int64) (reached, byt
 		if err != nil {
 			return reached, bytes, err
 		}
-		bytes += got.Bytes
-		reached += length
+		bytes, reached = bytes+got.Bytes, got.Next
 		switch {
-		case got.End:
+		case reached == 0:
 			return reached, bytes, nil
 		case w.Clock.Since(began) > patience:
 			return reached, bytes, errSlow

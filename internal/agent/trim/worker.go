@@ -17,9 +17,9 @@ import (
 const (
 	// pause is between two rounds.
 	pause = time.Minute
-	// partTimeout bounds the wait for one part. A part that the kernel does not end keeps its mount busy, and is
-	// not waited for.
-	partTimeout = 10 * time.Second
+	// partTimeout bounds the wait for one part, an allocation group of xfs on a slow disk included. A part that
+	// the kernel does not end keeps its mount busy, and is not waited for.
+	partTimeout = 10 * time.Minute
 	// patience bounds one trim, so that one filesystem does not keep the others of its pool waiting. What is
 	// left of it is trimmed after rest.
 	patience = time.Hour

@@ -89,7 +89,11 @@ func (m *machine) trimPart(ctx context.Context, id string, start, length int64) 
 			return mount.Trimmed{}, err
 		}
 	}
-	return mount.Trimmed{Bytes: length / 2, End: start+length >= 8*gib}, ctx.Err()
+	next := start + length
+	if next >= 8*gib {
+		next = 0
+	}
+	return mount.Trimmed{Bytes: length / 2, Next: next}, ctx.Err()
 }
 
 func (m *machine) Trimmed(_ string, _ int64, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"unsafe"
@@ -19,6 +20,15 @@ const fiTrim = 0xC0185879
 
 // trimRange is struct fstrim_range of linux/fs.h. The kernel writes the discarded bytes into length.
 type trimRange struct{ start, length, least uint64 }
+
+// xfsFSGeometryV1 is XFS_IOC_FSGEOMETRY_V1 of xfs/xfs_fs.h, which all kernels know.
+const xfsFSGeometryV1 = 0x80705864
+
+// xfsGeometry is struct xfs_fsop_geom_v1 of xfs/xfs_fs.h.
+type xfsGeometry struct {
+	blockSize, realtimeExtent, groupBlocks, groups uint32
+	_                                              [96]byte
+}
 
 // Trim implements mount.Mounter. While it runs, the mount at the target is busy. So it is a change of the
 // target: Unmount waits for it, and does not fail.
@@ -53,11 +63,17 @@ func trim(r mount.TrimRequest) (t mount.Trimmed, err error) {
 		return t, err
 	}
 	defer root.Close()
-	t.Bytes, err = discard(root, r.Start, r.Length)
-	t.End = r.Length >= size-r.Start
+	end, err := partEnd(root, r)
+	if err != nil {
+		return t, err
+	}
+	t.Bytes, err = discard(root, r.Start, end-r.Start)
+	if end < size {
+		t.Next = end
+	}
 	switch {
 	case errors.Is(err, unix.EINVAL) && r.Start > 0: // the filesystem is smaller than its device, and ends before
-		return mount.Trimmed{End: true}, nil
+		return mount.Trimmed{}, nil
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOTTY), errors.Is(err, unix.EROFS):
 		return t, fmt.Errorf("%w: the filesystem at %s, or the device below it, discards nothing: %w", provision.ErrUnsupported, r.Target, err)
 	case err != nil:
@@ -91,6 +107,31 @@ func (s source) root(target string) (*os.File, error) {
 	return f, nil
 }
 
+// partEnd is the byte up to which a part is trimmed. In xfs it is the end of an allocation group. Linux discards
+// each free extent of xfs whole that reaches into the part (until 6.10 at least), and an extent may be as large as
+// its group: smaller parts would discard it once each.
+func partEnd(dir *os.File, r mount.TrimRequest) (int64, error) {
+	end := r.Start + r.Length
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(dir.Fd()), &fs); err != nil {
+		return 0, fmt.Errorf("looking at the filesystem at %s: %w", r.Target, err)
+	}
+	if fs.Type != unix.XFS_SUPER_MAGIC {
+		return end, nil
+	}
+	var g xfsGeometry
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), xfsFSGeometryV1, uintptr(unsafe.Pointer(&g))) //nolint:gosec // a C structure
+	runtime.KeepAlive(dir)
+	group := int64(g.blockSize) * int64(g.groupBlocks)
+	if errno != 0 || group == 0 {
+		return 0, fmt.Errorf("reading the geometry of the xfs at %s: %w", r.Target, errno)
+	}
+	if end > math.MaxInt64-group {
+		return end, nil // beyond any filesystem
+	}
+	return (end + group - 1) / group * group, nil
+}
+
 // discard has the kernel trim a part of the filesystem that a directory is on, and returns the discarded bytes.
 func discard(dir *os.File, start, length int64) (int64, error) {
 	r := trimRange{start: uint64(start), length: uint64(length)}                               //nolint:gosec // Check has seen that they are not negative
@@ -99,5 +140,5 @@ func discard(dir *os.File, start, length int64) (int64, error) {
 	if errno != 0 {
 		return 0, errno
 	}
-	return int64(r.length), nil //nolint:gosec // at most the length of the part
+	return int64(r.length), nil //nolint:gosec // at most the size of the filesystem
 }

@@ -154,7 +154,10 @@ func (m *Mounter) Trim(ctx context.Context, r mount.TrimRequest) (mount.Trimmed,
 	case e.readOnly:
 		return mount.Trimmed{}, fmt.Errorf("%w: the filesystem at %s is read-only, and is not trimmed", provision.ErrUnsupported, r.Target)
 	}
-	return mount.Trimmed{End: r.Length >= v.Size-r.Start}, nil
+	if r.Length >= v.Size-r.Start {
+		return mount.Trimmed{}, nil
+	}
+	return mount.Trimmed{Next: r.Start + r.Length}, nil
 }
 
 // Stats implements mount.Mounter.

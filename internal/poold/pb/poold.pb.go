@@ -2031,7 +2031,7 @@ func (x *TrimRequest) GetLength() int64 {
 type TrimResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	End           bool                   `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	Next          int64                  `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2073,11 +2073,11 @@ func (x *TrimResponse) GetBytes() int64 {
 	return 0
 }
 
-func (x *TrimResponse) GetEnd() bool {
+func (x *TrimResponse) GetNext() int64 {
 	if x != nil {
-		return x.End
+		return x.Next
 	}
-	return false
+	return 0
 }
 
 type StatsRequest struct {
@@ -2376,10 +2376,10 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\bidentity\x18\x03 \x01(\tR\bidentity\x12\x12\n" +
 	"\x04tree\x18\x04 \x01(\tR\x04tree\x12\x14\n" +
 	"\x05start\x18\x05 \x01(\x03R\x05start\x12\x16\n" +
-	"\x06length\x18\x06 \x01(\x03R\x06length\"6\n" +
+	"\x06length\x18\x06 \x01(\x03R\x06length\"8\n" +
 	"\fTrimResponse\x12\x14\n" +
-	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\bR\x03end\"\"\n" +
+	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next\"\"\n" +
 	"\fStatsRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\"\xbb\x01\n" +
 	"\rStatsResponse\x12\x14\n" +

@@ -24,10 +24,9 @@ func TestAStagedFilesystemIsTrimmedByParts(t *testing.T) {
 	n.volume(t, id, "ext4")
 	n.stageAt(t, staged)
 	for _, tc := range []struct {
-		start, length int64
-		end           bool
-	}{{0, 32 * mib, false}, {32 * mib, 32 * mib, true}, {0, 1024 * mib, true}} {
-		if got, err := n.Trim(t.Context(), id, tc.start, tc.length); err != nil || got.End != tc.end {
+		start, length, next int64
+	}{{0, 32 * mib, 32 * mib}, {32 * mib, 32 * mib, 0}, {0, 1024 * mib, 0}} {
+		if got, err := n.Trim(t.Context(), id, tc.start, tc.length); err != nil || got.Next != tc.next {
 			t.Errorf("from %d: %+v, %v", tc.start, got, err)
 		}
 	}
