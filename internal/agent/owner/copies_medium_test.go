@@ -228,6 +228,17 @@ func TestACopyBecomesWritableOnceNoStreamIsOnItsWay(t *testing.T) {
 	}
 }
 
+func TestNoEpochBeginsAtTheGuardForACopyThatDoesNotBecomeWritable(t *testing.T) {
+	b := onBench(t, ofCopies, ownership.Node{})
+	b.fails["Writable"] = errBroken
+	l := taken()
+	l.facts.Mounted, l.facts.Record, l.object = false, &ownership.Volume{Kind: ownership.Snapshots}, &v1alpha1.Volume{}
+	err := (actor{b.Owner}).use(t.Context(), l, &asking{use: func(context.Context) error { return b.does("use") }})
+	if !errors.Is(err, errBroken) || b.effects() != "Writable" {
+		t.Errorf("%v, after %q", err, b.effects())
+	}
+}
+
 func TestHowLongACopyIsLeftAlone(t *testing.T) {
 	for verb, want := range map[ownership.Verb]time.Duration{ownership.Wait: 30 * time.Second, ownership.Nothing: 5 * time.Minute, ownership.Pull: 5 * time.Minute} {
 		if got := (copies{}).rests(ownership.Action{Verb: verb}); got != want {

@@ -166,7 +166,7 @@ func (a *asking) peers(ctx context.Context, o *Owner, l *look) []ownership.Peer 
 // again before it takes the volume over. Where the record errs, the disk tells of a later epoch by its holder's key.
 func (a *asking) doubts(v *ownership.Volume) {
 	e, _ := v.Replica(v.Primary.Node)
-	asked := v.Primary.Phase.Open() && v.FenceRequest.Epoch == v.Epoch
+	asked := v.FenceRequest.Epoch == v.Epoch // it goes with the first change of the phase
 	shut := v.Primary.Phase == ownership.Fenced && e.Unstaged != v.Epoch
 	if !v.Kind.Traits().Data && (asked || shut) {
 		a.quiets(v.Primary.Node)

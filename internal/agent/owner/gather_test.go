@@ -59,6 +59,36 @@ func TestTheNodeOfAWriterThatIsToBeShutOutIsNotAsked(t *testing.T) {
 	}
 }
 
+func TestHowLongANodeThatDidNotAnswerIsTakenForSilent(t *testing.T) {
+	for name, test := range map[string]struct {
+		noted []time.Duration // the first time it did not answer, then it was only recalled
+		moves []time.Duration // of the clock, each followed by a recall
+		want  bool
+	}{
+		"a moment ago":                     {moves: []time.Duration{quietFor - 1}, want: true},
+		"long ago":                         {moves: []time.Duration{quietFor}},
+		"it was not asked again meanwhile": {noted: []time.Duration{quietFor - 1}, moves: []time.Duration{1}},
+		"the clock was set back, and has come to then": {moves: []time.Duration{-time.Hour, time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, now, first := &silences{}, noon, &asking{unheard: []string{"b"}}
+			s.note(first, now)
+			for _, later := range test.noted {
+				now = now.Add(later)
+				s.note(first, now)
+			}
+			var last *asking
+			for _, move := range test.moves {
+				now, last = now.Add(move), &asking{}
+				s.recall(last, now)
+			}
+			if last.silent["b"] != test.want {
+				t.Errorf("silent are %v", last.silent)
+			}
+		})
+	}
+}
+
 // hearing is a World of which only some nodes answer.
 type hearing struct {
 	World
