@@ -247,7 +247,7 @@ bench-failover-native: bin/lab bin/berth ## Rounds in which the node that writes
 	go build $(GOFLAGS_BUILD) -o bin/writer ./test/writes/writer
 	$(ENVTEST) nice -n -5 go test -tags platform -count=1 -timeout 10h -v -exec '$(ALONE)' -run 'TakesTheDisk' ./test/takeover \
 	  -rounds $(ROUNDS) -seed $(SEED) -berth $(CURDIR)/bin/berth -writer $(CURDIR)/bin/writer \
-	  -results $(CURDIR)/docs/benchmarks/failover-native.jsonl; \
+	  -results $(CURDIR)/docs/benchmarks/failover-native.jsonl -requests $(CURDIR)/docs/benchmarks/failover-native-requests.jsonl; \
 	  played=$$?; go run ./test/bench/failover -native && exit $$played
 
 .PHONY: test-e2e-separate

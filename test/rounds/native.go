@@ -12,7 +12,7 @@ import (
 )
 
 // Native writes the page of the rounds with real processes of one machine.
-func Native(w io.Writer, all []Round) {
+func Native(w io.Writer, all []Round, quiet []Requests) {
 	fmt.Fprintf(w, `# Failover of a shared disk, natively
 
 Measured by `+"`make bench-failover-native`"+`: how long Berth itself takes. A real etcd and a real API server, two
@@ -35,6 +35,21 @@ code of failover last changed, those that failed included.
 	staged(all).Print(w)
 	fmt.Fprintf(w, "\n## Steps\n\nSeconds after the loss.\n\n")
 	steps(all).Print(w)
+	fmt.Fprintf(w, `
+## Requests that change something
+
+The API server counts them itself. First those of a failover, from the loss to the next writer's first write. The
+pods are the work of the scheduler and the StatefulSet as well.
+
+`)
+	perFailover(all).Print(w)
+	fmt.Fprintf(w, `
+Then those of a cluster in which nothing happens. The bench counts the renewals of each Lease for two minutes,
+before the first pod is there and while one writes, and computes from them what a hundred nodes would write. An
+agent of pools renews its Lease, too; here it is played, at its pace.
+
+`)
+	atRest(quiet).Print(w)
 	failures(w, all)
 }
 

@@ -33,6 +33,9 @@ type Round struct {
 	// Acknowledged and Records are those since the disk was made.
 	Acknowledged int   `json:"acknowledged"`
 	Records      int64 `json:"records"`
+	// Changes are the requests that were to change something, from the fault to the next writer's first write, by
+	// resource. They are counted where all requests are of this cluster alone.
+	Changes Counts `json:"changes,omitempty"`
 	// Harm is what the disk shows that must never be.
 	Harm []string `json:"harm,omitempty"`
 	// Failed says why the round failed, if it did.
@@ -76,16 +79,13 @@ func Read(from io.Reader) (all []Round, err error) {
 	return all, lines.Err()
 }
 
-// Write appends a line.
-func (r *Round) Write(to io.Writer) error { return json.NewEncoder(to).Encode(r) }
-
-// Append adds the line of the round to a file.
-func (r *Round) Append(path string) error {
+// Append adds a line of JSON to a file.
+func Append(path string, line any) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // results for everyone
 	if err != nil {
 		return fmt.Errorf("opening the file of results: %w", err)
 	}
-	return errors.Join(r.Write(f), f.Close())
+	return errors.Join(json.NewEncoder(f).Encode(line), f.Close())
 }
 
 // Until waits for a state that no object tells. The error says what did not come.

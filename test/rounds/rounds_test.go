@@ -1,6 +1,7 @@
 package rounds
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -16,7 +17,7 @@ func TestThePageLeavesNoRoundOut(t *testing.T) {
 		{Seed: 1, Number: 4, Fault: "agent killed", Victim: "node2", Failed: "no write was acknowledged"},
 		{Seed: 1, Number: 5, Fault: "network cut", Victim: "node2", Harm: []string{"record 7 is lost"}},
 	} {
-		if err := r.Write(&lines); err != nil {
+		if err := json.NewEncoder(&lines).Encode(r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,11 +44,18 @@ func TestThePageLeavesNoRoundOut(t *testing.T) {
 func TestTheNativePageCountsBothFaults(t *testing.T) {
 	var page strings.Builder
 	Native(&page, []Round{
-		{Seed: 1, Number: 1, Fault: "node lost", Victim: "node1", Moved: true, Steps: []Step{{Suspected, 2}, {Staged, 3}}},
-		{Seed: 1, Number: 2, Fault: "both lost", Victim: "node2", Moved: true, Steps: []Step{{Suspected, 2.5}, {Staged, 5}}},
+		{Seed: 1, Number: 1, Fault: "node lost", Victim: "node1", Moved: true, Steps: []Step{{Suspected, 2}, {Staged, 3}}, Changes: Counts{"volumes": 5, "leases": 9}},
+		{Seed: 1, Number: 2, Fault: "both lost", Victim: "node2", Moved: true, Steps: []Step{{Suspected, 2.5}, {Staged, 5}}, Changes: Counts{"volumes": 6, "volumes, refused": 1}},
 		{Seed: 1, Number: 3, Fault: "node lost", Victim: "node1", Failed: "no write was acknowledged"},
+	}, []Requests{
+		{Nodes: 2, Seconds: 100, Changes: Counts{"leases": 66}, Leases: Counts{"berth-system/berth-guard-a": 10, "berth-system/berth-guard-b": 10, "berth-system/berth-agent-a": 5, "berth-system/berth-disk-controller": 40, "kube-node-lease/a": 1}},
+		{Nodes: 2, Open: "berth-guard-b", Seconds: 100, Changes: Counts{"leases": 75, "events": 10}, Leases: Counts{"berth-system/berth-guard-a": 10, "berth-system/berth-guard-b": 20, "berth-system/berth-agent-a": 5, "berth-system/berth-disk-controller": 40}},
 	})
 	for _, want := range []string{
+		"| volumes          |      2 |     5 |   5 |    6 |",
+		"| volumes, refused |      2 |     0 |   0 |    1 |",
+		"| no epoch is open            |   10.0 |   5.00 |        0.45 | 15.4 |",
+		"| each node has an open epoch |   20.0 |   5.00 |        0.45 | 25.4 |",
 		"3 rounds. 1 of them failed. In 0 of them the disk showed",
 		"| node lost    |      1 | 3.00 | 3.00 | 3.00 |",
 		"| all rounds   |      2 | 3.00 | 5.00 | 5.00 |",

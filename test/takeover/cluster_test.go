@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,19 +46,23 @@ type players struct {
 	lost  string
 	// old is the pod on the lost node, and bound the one that was bound last: what is seen of it may be older.
 	old, bound types.UID
+	// renewals of Leases, by namespace and name.
+	renewals map[string]int
 }
 
 // watch begins to play.
 func (p *players) watch(t *testing.T) {
 	t.Helper()
 	of, err := cache.New(p.env.Config, cache.Options{Scheme: p.env.Scheme, ByObject: map[client.Object]cache.ByObject{
-		&corev1.Pod{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {}}}, &corev1.Node{}: {}, &v1alpha1.Volume{}: {},
+		&corev1.Pod{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {}}}, &corev1.Node{}: {}, &v1alpha1.Volume{}: {}, &coordinationv1.Lease{}: {},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = of.Start(t.Context()) }()
-	for object, seen := range map[client.Object]func(context.Context, any){&corev1.Pod{}: p.seePod, &corev1.Node{}: p.seeNode, &v1alpha1.Volume{}: p.seeVolume} {
+	for object, seen := range map[client.Object]func(context.Context, any){
+		&corev1.Pod{}: p.seePod, &corev1.Node{}: p.seeNode, &v1alpha1.Volume{}: p.seeVolume, &coordinationv1.Lease{}: p.seeLease,
+	} {
 		informer, err := of.GetInformer(t.Context(), object)
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ var (
 	roundsToPlay = flag.Int("rounds", 2, "rounds of failover")
 	seed         = flag.Uint64("seed", 1, "from which the dice of the rounds are thrown")
 	results      = flag.String("results", os.DevNull, "file to which each round appends a line")
+	requests     = flag.String("requests", os.DevNull, "file to which counts of requests at rest are appended")
 	berth        = flag.String("berth", "", "path of the program berth")
 	writer       = flag.String("writer", "", "path of the program of test/writes/writer")
 	site         = flag.String("site", "/var/tmp/berth-takeover", "directory of the disks, the nodes and their logs; what it has is removed first")

@@ -41,7 +41,7 @@ func TestAnotherNodeTakesTheDiskOfALostNode(t *testing.T) {
 	for n := 1; n <= *roundsToPlay; n++ {
 		r := p.play(t, n)
 		t.Logf("round %d: %s: %v, harm %q, failed %q", n, r.Fault, r.Steps, r.Harm, r.Failed)
-		if err := r.Append(*results); err != nil {
+		if err := rounds.Append(*results, r); err != nil {
 			t.Fatal(err)
 		}
 		if r.Failed != "" || len(r.Harm) > 0 {
@@ -52,7 +52,7 @@ func TestAnotherNodeTakesTheDiskOfALostNode(t *testing.T) {
 
 func newPlayers(t *testing.T) *players {
 	env := apitest.Start(t)
-	p := &players{env: env, seen: map[string]*corev1.Node{}, dice: rand.New(rand.NewPCG(*seed, 0))} //nolint:gosec // the dice are to be thrown again
+	p := &players{env: env, seen: map[string]*corev1.Node{}, renewals: map[string]int{}, dice: rand.New(rand.NewPCG(*seed, 0))} //nolint:gosec // the dice are to be thrown again
 	heard := &rounds.Heard{}
 	for i := 1; i <= 3; i++ {
 		p.nodes = append(p.nodes, &node{machine: machine{name: fmt.Sprintf("node%d", i), number: i}, env: env, heard: heard, suspect: p.suspects})
@@ -88,7 +88,16 @@ func newPlayers(t *testing.T) *players {
 	if err := rounds.Until(t.Context(), again, "the nodes may take volumes", func() bool { return p.ready(t.Context()) && p.overseen(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
+	if err := p.rests(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.makes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := rounds.Until(t.Context(), again, "a pod writes, and all nodes can take over", func() bool { return p.whole(t.Context()) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.rests(t.Context(), p.primary()); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -125,6 +134,10 @@ func (p *players) run(t *testing.T, r *rounds.Round) error {
 	defer pause.Stop()
 	<-pause.C
 	term := victim.heard.Term()
+	before, err := p.changes(ctx)
+	if err != nil {
+		return err
+	}
 	at, err := p.lose(victim)
 	if err != nil {
 		return err
@@ -140,6 +153,11 @@ func (p *players) run(t *testing.T, r *rounds.Round) error {
 	if err != nil {
 		return err
 	}
+	after, err := p.changes(ctx)
+	if err != nil {
+		return err
+	}
+	r.Changes = after.Since(before)
 	r.Moved = true
 	healed := time.Now()
 	if err := victim.boots(t); err != nil {

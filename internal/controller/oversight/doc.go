@@ -30,8 +30,8 @@
 //
 //	E1  label Nodes        before E2: the scheduler sends nothing where the volume can not be used
 //	E2  delete a pod       by its UID, without grace; its node is fenced in the record that was read
-//	E3  write the record   PUT of the status with the version that was read
-//	E4  write the condition Waiting, likewise; by the controller that leads
+//	E3  write the record   PUT of the status with the version that was read, and the conditions that follow
+//	E4  write the conditions alone, likewise; by the controller that leads
 //	E5  create an event    its name follows from its content
 //
 // A process may be killed between any two. The next question, in this process or another one, finds what is

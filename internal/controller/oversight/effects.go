@@ -18,12 +18,20 @@ import (
 	"berth.dev/berth/internal/record"
 )
 
-// write is E3: it writes the record that the rules decided, against the one that was read. If another
-// process was faster, nothing is written and the question is asked again.
+// write is E3: it writes the record that the rules decided, against the one that was read, and with it the
+// conditions that follow from it, so that a failover needs no writes of their own for them. If another process was
+// faster, nothing is written and the question is asked again.
 func (r *Reconciler) write(ctx context.Context, q *question, a *ownership.Action) error {
 	next, err := record.Into(q.volume, a.Next)
 	if err != nil {
 		return err
+	}
+	after := *q
+	after.volume, after.facts.Record = next, a.Next
+	then := r.Rules.Decide(&after.facts)
+	news := false
+	if then.Verb == ownership.Nothing || then.Verb == ownership.Wait {
+		news, _ = after.conditions(&then)
 	}
 	switch err := r.Client.Status().Update(ctx, next); {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
@@ -32,7 +40,10 @@ func (r *Reconciler) write(ctx context.Context, q *question, a *ownership.Action
 		return fmt.Errorf("writing the record (%s): %w", a.Reason, err)
 	}
 	log.FromContext(ctx).Info("record written", "volume", q.volume.Name, "reason", a.Reason, "message", a.Message())
-	return r.teller().tell(ctx, q, a)
+	if err := r.teller().tell(ctx, q, a); err != nil || !news {
+		return err
+	}
+	return r.teller().tell(ctx, &after, &then)
 }
 
 // endPods is E2: it ends the pods that a fence left behind. The record that was read has the fence, and
@@ -89,22 +100,14 @@ func deadPods(ctx context.Context, r *Reconciler, q *question) (pods []*corev1.P
 	return pods, nil
 }
 
-// show is E4: it makes the conditions say what the volume waits for, and on which nodes its replicas do not
-// answer. One process writes them: two that see the nodes differently would contradict each other for ever. That
-// this process has just begun says nothing about nodes.
+// show is E4: it writes the conditions where the record does not change. One process writes them: two that see
+// the nodes differently would contradict each other for ever.
 func (r *Reconciler) show(ctx context.Context, q *question, a *ownership.Action) error {
 	if !r.Leads() {
 		return nil
 	}
-	begun := q.facts.Watching >= ownership.WatchFirst
-	news, waits, away := false, false, false
-	if begun || a.Reason != ownership.BrakeHeld {
-		news, waits = q.say(waiting(a))
-	}
-	if begun {
-		_, away = q.say(replicasAway(&q.facts))
-	}
-	if !waits && !away {
+	news, changed := q.conditions(a)
+	if !changed {
 		return nil
 	}
 	switch err := r.Client.Status().Update(ctx, q.volume); {
@@ -116,6 +119,20 @@ func (r *Reconciler) show(ctx context.Context, q *question, a *ownership.Action)
 		return r.teller().tell(ctx, q, a)
 	}
 	return nil
+}
+
+// conditions make the volume that was read say what it waits for, and on which nodes its replicas do not answer.
+// That this process has just begun says nothing about nodes. news says that the volume waits for something else.
+func (q *question) conditions(a *ownership.Action) (news, changed bool) {
+	begun := q.facts.Watching >= ownership.WatchFirst
+	waits, away := false, false
+	if begun || a.Reason != ownership.BrakeHeld {
+		news, waits = q.say(waiting(a))
+	}
+	if begun {
+		_, away = q.say(replicasAway(&q.facts))
+	}
+	return news, waits || away
 }
 
 // say sets a condition of the volume that was read, not yet written. One that never was True is left out. news

@@ -197,6 +197,41 @@ func (w *world) waiting() string {
 	return string(c.Status) + " " + c.Reason + ": " + c.Message
 }
 
+// TestAFailoverWritesTheVolumeOnlyForItsRecord: each write takes a sync of etcd, and wakes everybody who watches.
+func TestAFailoverWritesTheVolumeOnlyForItsRecord(t *testing.T) {
+	for name, leads := range map[string]bool{"the controller leads": true, "another one leads": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, cluster(t, shared(func(v *ownership.Volume) { v.Sharing.Persistent = true })), func(w *world) {
+				r := w.controller(func(r *Reconciler) { r.Leads = func() bool { return leads } })
+				w.passes(time.Minute)
+				w.dead["n1"] = true
+				w.passes(agentSilent + 5*time.Second)
+				var writes []string
+				w.server.Before = func(at lagging.Write) error {
+					if _, is := at.Object.(*v1alpha1.Volume); is {
+						writes = append(writes, at.Verb)
+					}
+					return nil
+				}
+				w.oversees(r)
+				if got, want := w.waiting(), "True FenceRequested: node n2 shall shut the writer out at the device"; got != want {
+					t.Errorf("the volume says %q", got)
+				}
+				v := w.volume()
+				if !meta.IsStatusConditionTrue(v.Status.Conditions, v1alpha1.ConditionReplicaAway) || len(writes) != 1 {
+					t.Errorf("written by %q, with the conditions %v", writes, v.Status.Conditions)
+				}
+				w.server.Before = nil
+				w.becomes(func(v *ownership.Volume) { v.Replicas[1].Fenced = v.Epoch })
+				w.oversees(r)
+				if got := w.waiting(); w.phase() != v1alpha1.PrimaryFenced || got != "False NothingWaits: " {
+					t.Errorf("the primary is %s, and the volume says %q", w.phase(), got)
+				}
+			})
+		})
+	}
+}
+
 func TestTheVolumeSaysWhatItsFailoverWaitsFor(t *testing.T) {
 	const noProof = "True NoProof: node n1 looks dead, but nothing proves that it cannot write; power it off or taint it out-of-service"
 	for name, leads := range map[string]bool{"the controller leads": true, "another one leads": false} {

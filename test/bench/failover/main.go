@@ -18,14 +18,29 @@ func main() {
 	dir := flag.String("dir", filepath.Join("docs", "benchmarks"), "where the rounds are, and where the page goes")
 	native := flag.Bool("native", false, "make the page of the rounds with real processes of one machine")
 	flag.Parse()
-	name, page := "failover", rounds.Page
+	var err error
 	if *native {
-		name, page = "failover-native", rounds.Native
+		err = renderNative(filepath.Join(*dir, "failover-native"))
+	} else {
+		err = render(filepath.Join(*dir, "failover"), rounds.Page)
 	}
-	if err := render(filepath.Join(*dir, name), page); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-failover:", err)
 		os.Exit(1)
 	}
+}
+
+// renderNative makes the page at a path of the rounds and the counts of requests beside it.
+func renderNative(path string) error {
+	lines, err := os.ReadFile(path + "-requests.jsonl")
+	if err != nil {
+		return err
+	}
+	quiet, err := rounds.ReadRequests(bytes.NewReader(lines))
+	if err != nil {
+		return err
+	}
+	return render(path, func(w io.Writer, all []rounds.Round) { rounds.Native(w, all, quiet) })
 }
 
 // render makes the page at a path of the rounds beside it.
