@@ -53,7 +53,7 @@ func TestRoundsOfFailoverLoseNothing(t *testing.T) {
 		if r.Failed != "" || len(r.Harm) > 0 {
 			t.Errorf("seed %d, round %d, %s: %s %q", *seed, n, f.name, r.Failed, r.Harm)
 		}
-		p.must(r.Append(*results), "writing the result")
+		p.must(rounds.Append(*results, r), "writing the result")
 		if len(r.Harm) > 0 || !p.mended() {
 			t.Fatalf("no further round can be played\n%s", p.picture(p.volume))
 		}
