@@ -50,7 +50,7 @@ var targets = []target{
 	{dir: "internal/agent/owner"},
 	{dir: "internal/agent/attached", files: []string{"content.go", "volumes.go"}},
 	{dir: "internal/agent/released", open: true},
-	{dir: "internal/usecase/luns", files: []string{"judge.go", "wipe.go"}, open: true},
+	{dir: "internal/usecase/luns", files: []string{"judge.go", "wipe.go"}},
 	{dir: "internal/agent/journal"},
 	{dir: "internal/guard"},
 	{dir: "internal/guard/keep"},

@@ -44,14 +44,11 @@ func Judge(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
 	case had != nil && diskOf(f.Holder) != nil && same(*diskOf(f.Holder), l.Spec.Disk) && Ended(f.Holder):
 		return release(l, f)
 	case had != nil && (diskOf(f.Holder) == nil || same(*diskOf(f.Holder), l.Spec.Disk)):
-		return v1alpha1.LUNStatus{State: v1alpha1.LUNBound, Volume: had, Message: disputes(l, f)}
-	case had != nil: // the Volume has another disk, and so it never had this one
-		return available(l, f)
+		return handedOut(l, had, f)
 	}
+	// A Volume that has another disk never had this one.
 	if v := namedBy(l, f.Volumes); v != nil {
-		l = l.DeepCopy()
-		l.Status.Volume = &v1alpha1.LUNVolume{Name: v.Name, UID: v.UID}
-		return v1alpha1.LUNStatus{State: v1alpha1.LUNBound, Volume: l.Status.Volume, Message: disputes(l, f)}
+		return handedOut(l, &v1alpha1.LUNVolume{Name: v.Name, UID: v.UID}, f)
 	}
 	return available(l, f)
 }
@@ -63,11 +60,15 @@ func available(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
 	return v1alpha1.LUNStatus{State: v1alpha1.LUNAvailable}
 }
 
-// disputes says what else names the disk of a LUN that a volume has.
-func disputes(l *v1alpha1.LUN, f *Facts) string {
+// handedOut is the status of a LUN that a volume has. It says what else names the disk.
+func handedOut(l *v1alpha1.LUN, by *v1alpha1.LUNVolume, f *Facts) v1alpha1.LUNStatus {
+	return v1alpha1.LUNStatus{State: v1alpha1.LUNBound, Volume: by, Message: disputes(l, by, f)}
+}
+
+func disputes(l *v1alpha1.LUN, by *v1alpha1.LUNVolume, f *Facts) string {
 	for i := range f.Volumes {
 		v := &f.Volumes[i]
-		if d := diskOf(v); d != nil && same(*d, l.Spec.Disk) && !l.Has(v) {
+		if d := diskOf(v); d != nil && same(*d, l.Spec.Disk) && v.UID != by.UID {
 			return fmt.Sprintf("Volume %s names this disk, too: two volumes on one disk destroy each other's data", v.Name)
 		}
 	}

@@ -153,9 +153,7 @@ func begin(l *v1alpha1.LUN, w *v1alpha1.LUNWipe, f *Facts) v1alpha1.LUNStatus {
 	case w.RetryAt != nil && w.RetryAt.After(f.Now):
 		why = fmt.Sprintf("another node is asked to wipe the disk at %s", w.RetryAt.UTC().Format(time.RFC3339))
 	default:
-		if node = f.choose(w); node == "" {
-			why = "each node with an agent of shared disks is away, cordoned, or wipes another disk: the wipe waits for one"
-		}
+		node, why = f.choose(w)
 	}
 	if node == "" {
 		return pending(had, w, why)
@@ -182,27 +180,27 @@ func (f *Facts) without(name string) string {
 	return ""
 }
 
-// choose returns the node that wipes, empty if none can. The first is one that had the disk: it reaches it.
+// choose returns the node that wipes, or says why none can. The first is one that had the disk: it reaches it.
 // After a failure it is the next one by name, so each has its turn. A node wipes one disk at a time.
-func (f *Facts) choose(w *v1alpha1.LUNWipe) string {
+func (f *Facts) choose(w *v1alpha1.LUNWipe) (node, why string) {
 	fit := slices.DeleteFunc(slices.Clone(f.Nodes), func(n Node) bool { return !n.Fits || n.OutOfService || f.busy(n.Name) })
 	if len(fit) == 0 {
-		return ""
+		return "", "each node with an agent of shared disks is away, cordoned, or wipes another disk: the wipe waits for one"
 	}
 	slices.SortFunc(fit, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	if w.Tries > 0 && len(w.Keys) > 0 {
 		last := w.Keys[len(w.Keys)-1].Node
 		if i := slices.IndexFunc(fit, func(n Node) bool { return n.Name > last }); i >= 0 {
-			return fit[i].Name
+			return fit[i].Name, ""
 		}
-		return fit[0].Name
+		return fit[0].Name, ""
 	}
 	for _, k := range slices.Backward(w.Keys) {
 		if slices.ContainsFunc(fit, func(n Node) bool { return n.Name == k.Node }) {
-			return k.Node
+			return k.Node, ""
 		}
 	}
-	return fit[0].Name
+	return fit[0].Name, ""
 }
 
 // busy says whether a node wipes a disk.

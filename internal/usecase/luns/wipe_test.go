@@ -105,6 +105,59 @@ func TestADiskThatNoNodeHasWrittenIsNotWiped(t *testing.T) {
 	}
 }
 
+func TestALUNThatAVolumeHasSaysWhatElseNamesItsDisk(t *testing.T) {
+	holder := volume("v", "a")
+	twin := lun("b", gi, func(l *v1alpha1.LUN) { l.Spec.Disk = disk("a") })
+	for name, tc := range map[string]struct {
+		volumes []*v1alpha1.Volume
+		luns    []*v1alpha1.LUN
+		says    string
+	}{
+		"its own Volume is no dispute":        {volumes: []*v1alpha1.Volume{holder}},
+		"one with another disk is none":       {volumes: []*v1alpha1.Volume{volume("w", "b")}},
+		"one without a disk is none":          {volumes: []*v1alpha1.Volume{volume("w", "")}},
+		"another Volume has the disk, too":    {volumes: []*v1alpha1.Volume{holder, volume("w", "a")}, says: "Volume w names this disk, too: two volumes on one disk destroy each other's data"},
+		"another LUN names the disk":          {luns: []*v1alpha1.LUN{twin}, says: "LUN b names the same disk: delete it"},
+		"another LUN of another disk is none": {luns: []*v1alpha1.LUN{lun("b", gi)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lun("a", gi, of(holder))
+			got := Judge(l, &Facts{Holder: holder, LUNs: append(values(l), values(tc.luns...)...), Volumes: values(tc.volumes...), Now: now})
+			if got.State != v1alpha1.LUNBound || got.Volume == nil || got.Volume.Name != "v" || got.Message != tc.says {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// A Volume with another disk never had this one. A Volume that an administrator made may have.
+func TestALUNWhoseVolumeHasAnotherDiskGoesToTheOneThatNamesIt(t *testing.T) {
+	l := lun("a", gi, of(volume("v", "")))
+	got := Judge(l, &Facts{Holder: volume("v", "b"), LUNs: values(l), Volumes: values(volume("v", "b"), volume("w", "a")), Now: now})
+	if got.State != v1alpha1.LUNBound || got.Volume == nil || got.Volume.Name != "w" || l.Status.Volume.Name != "v" {
+		t.Errorf("got %+v, and the LUN has %+v", got, l.Status.Volume)
+	}
+}
+
+func TestOnlyAWipeThatBeginsOrEndsDestroys(t *testing.T) {
+	none, first, later := v1alpha1.LUNStatus{}, v1alpha1.LUNStatus{Wipe: &v1alpha1.LUNWipe{Epoch: tenancy}}, v1alpha1.LUNStatus{Wipe: &v1alpha1.LUNWipe{Epoch: v1alpha1.Epoch{Number: 6, ID: "wipe"}}}
+	further := v1alpha1.LUNStatus{Wipe: &v1alpha1.LUNWipe{Epoch: tenancy, Done: 1}}
+	for name, tc := range map[string]struct {
+		from, to v1alpha1.LUNStatus
+		want     bool
+	}{
+		"nothing is wiped":       {none, none, false},
+		"a wipe is ordered":      {none, first, true},
+		"a node is named":        {first, later, true},
+		"a wipe gets further":    {first, further, false},
+		"the disk is handed out": {first, none, true},
+	} {
+		if got := Destroys(&tc.from, &tc.to); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // A Volume of the same name is not the one.
 func TestAVolumeAwaitsItsOwnLUNAlone(t *testing.T) {
 	v := ended("a")
@@ -157,6 +210,7 @@ func TestAReleasedLUNBecomesFreeByItself(t *testing.T) {
 	deleted := func(l *v1alpha1.LUN) { l.DeletionTimestamp = &metav1.Time{Time: now} }
 	for name, tc := range map[string]struct {
 		lun     *v1alpha1.LUN
+		holder  *v1alpha1.Volume
 		nodes   []Node
 		luns    []*v1alpha1.LUN
 		volumes []*v1alpha1.Volume
@@ -172,9 +226,14 @@ func TestAReleasedLUNBecomesFreeByItself(t *testing.T) {
 		"without a node it waits":                      {lun: ordered(), nodes: nodes("-a", "b!"), state: v1alpha1.LUNReleased, number: 5, says: "away, cordoned"},
 		"after a failure the next one by name":         {lun: ordered(on("b", left), tried(1)), nodes: nodes("a", "b", "c"), state: v1alpha1.LUNWiping, node: "c", number: 7, says: "no"},
 		"and round":                                    {lun: ordered(on("c", left), tried(2)), nodes: nodes("a", "b", "c"), state: v1alpha1.LUNWiping, node: "a", number: 7},
+		"by name, in whatever order nodes are listed":  {lun: ordered(on("b", left), tried(1)), nodes: nodes("d", "c", "a"), state: v1alpha1.LUNWiping, node: "c", number: 7},
+		"a failure that no key tells of begins anew":   {lun: ordered(tried(1), func(l *v1alpha1.LUN) { l.Status.Wipe.Keys = nil }), nodes: nodes("b", "a"), state: v1alpha1.LUNWiping, node: "a", number: 6},
+		"a free LUN keeps no node busy":                {lun: ordered(), nodes: nodes("b"), luns: []*v1alpha1.LUN{lun("free", gi)}, state: v1alpha1.LUNWiping, node: "b", number: 6},
+		"its time is told":                             {lun: ordered(tried(1), func(l *v1alpha1.LUN) { l.Status.Wipe.RetryAt = &metav1.Time{Time: now.Add(time.Second)} }), nodes: nodes("a"), state: v1alpha1.LUNReleased, number: 5, says: "another node is asked to wipe the disk at 1970-01-12T13:46:41Z"},
 		"not before its time":                          {lun: ordered(tried(1), func(l *v1alpha1.LUN) { l.Status.Wipe.RetryAt = &metav1.Time{Time: now.Add(time.Second)} }), nodes: nodes("a"), state: v1alpha1.LUNReleased, number: 5, says: "last attempt failed: node a: no"},
 		"at its time":                                  {lun: ordered(tried(1), func(l *v1alpha1.LUN) { l.Status.Wipe.RetryAt = &metav1.Time{Time: now} }), nodes: nodes("a"), state: v1alpha1.LUNWiping, node: "a", number: 6},
 		"not while a Volume names the disk":            {lun: ordered(), nodes: nodes("a"), volumes: []*v1alpha1.Volume{volume("hand", "a")}, state: v1alpha1.LUNReleased, number: 5, says: "Volume hand does"},
+		"its own Volume is no reason to clear it":      {lun: ordered(), holder: ended("a"), nodes: nodes("a"), volumes: []*v1alpha1.Volume{ended("a")}, state: v1alpha1.LUNReleased, number: 5, says: "Volume v does"},
 		"not while its own Volume is there":            {lun: ordered(), nodes: nodes("a"), volumes: []*v1alpha1.Volume{ended("a")}, state: v1alpha1.LUNReleased, number: 5, says: "Volume v does"},
 		"not while another LUN names the disk":         {lun: ordered(), nodes: nodes("a"), luns: []*v1alpha1.LUN{lun("b", gi, func(l *v1alpha1.LUN) { l.Spec.Disk = disk("a") })}, state: v1alpha1.LUNReleased, number: 5, says: "LUN b names"},
 		"not on a target that forgets":                 {lun: ordered(func(l *v1alpha1.LUN) { l.Spec.Persistent = false }), nodes: nodes("a"), state: v1alpha1.LUNReleased, number: 5, says: "spec.persistent"},
@@ -185,6 +244,8 @@ func TestAReleasedLUNBecomesFreeByItself(t *testing.T) {
 		"a wipe that fails says so":                    {lun: ordered(on("a", func(w *v1alpha1.LUNWipe) { w.Problem = "broken" })), nodes: nodes("a"), state: v1alpha1.LUNWiping, node: "a", number: 6, says: "broken"},
 		"a wiped disk is detached first":               {lun: ordered(on("a", outcome(v1alpha1.LUNWiped))), nodes: nodes("a"), state: v1alpha1.LUNWiping, node: "a", number: 6, says: "detaches"},
 		"a cleared one, too":                           {lun: ordered(on("a", outcome(v1alpha1.LUNCleared))), nodes: nodes("a"), state: v1alpha1.LUNWiping, node: "a", number: 6},
+		"also if its Volume is there again":            {lun: ordered(on("a", outcome(v1alpha1.LUNCleared))), holder: ended("a"), nodes: nodes("a"), state: v1alpha1.LUNWiping, node: "a", number: 6, says: "detaches"},
+		"one whose wipe failed, too":                   {lun: ordered(on("a", outcome(v1alpha1.LUNWipeFailed))), nodes: nodes("a"), state: v1alpha1.LUNWiping, node: "a", number: 6, says: "detaches"},
 		"then it is free":                              {lun: ordered(on("a", outcome(v1alpha1.LUNCleared), left)), nodes: nodes("a"), state: v1alpha1.LUNAvailable},
 		"unless another LUN names the disk":            {lun: ordered(on("a", outcome(v1alpha1.LUNCleared), left)), luns: []*v1alpha1.LUN{lun("b", gi, func(l *v1alpha1.LUN) { l.Spec.Disk = disk("a") })}, state: v1alpha1.LUNUnavailable, says: "LUN b"},
 		"not with the word of a failure":               {lun: ordered(on("a", outcome(v1alpha1.LUNWipeFailed), left)), nodes: nodes("a"), state: v1alpha1.LUNReleased, number: 6, says: "another node is asked"},
@@ -195,13 +256,19 @@ func TestAReleasedLUNBecomesFreeByItself(t *testing.T) {
 		"a released one that its node left in between": {lun: ordered(on("a", left), deleted), nodes: nodes("a"), state: v1alpha1.LUNReleased, number: 6, says: "being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &Facts{Nodes: tc.nodes, LUNs: append(values(tc.luns...), *tc.lun), Volumes: values(tc.volumes...), Now: now, FreshID: "fresh"}
+			f := &Facts{Holder: tc.holder, Nodes: tc.nodes, LUNs: append(values(tc.luns...), *tc.lun), Volumes: values(tc.volumes...), Now: now, FreshID: "fresh"}
 			before := tc.lun.DeepCopy()
 			got := Judge(tc.lun, f)
 			if got.State != tc.state || !strings.Contains(got.Message, tc.says) || (got.Wipe == nil) != (tc.number == 0) {
 				t.Fatalf("got %+v with %+v", got, got.Wipe)
 			}
 			if w := got.Wipe; w != nil {
+				if told := strings.Contains(got.Message, "last attempt failed: ") || strings.Contains(got.Message, "went wrong last: "); told != (w.Problem != "") {
+					t.Errorf("of %q it says %q", w.Problem, got.Message)
+				}
+				if done := strings.Contains(got.Message, "are done"); done != (w.Done > 0 && w.Outcome == "") {
+					t.Errorf("of %d bytes it says %q", w.Done, got.Message)
+				}
 				if w.Node != tc.node || w.Epoch.Number != tc.number || got.Volume == nil {
 					t.Errorf("got %+v", w)
 				}
