@@ -49,7 +49,7 @@ var targets = []target{
 	{dir: "internal/replicate/cert/issue", files: []string{"authority.go", "decide.go"}},
 	{dir: "internal/agent/owner"},
 	{dir: "internal/agent/attached", files: []string{"content.go", "volumes.go"}},
-	{dir: "internal/agent/released", open: true},
+	{dir: "internal/agent/released"},
 	{dir: "internal/usecase/luns", files: []string{"judge.go", "wipe.go"}},
 	{dir: "internal/agent/journal"},
 	{dir: "internal/guard"},

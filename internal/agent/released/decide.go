@@ -93,7 +93,7 @@ func (f *Facts) take() Answer {
 	switch d := f.View.Disk; {
 	case holds(d, key):
 		return f.act(Erase, Wiping, "wiping the disk")
-	case d.Holder != key && d.Holder != 0 && !listed(w, d.Holder):
+	case d.Holder != 0 && !listed(w, d.Holder): // the wipe's own key is listed
 		return f.stranger()
 	case d.Holder != key && w.Done > 0:
 		return f.record(ReservationLost, "the reservation was not this wipe's in between: it begins anew", func(n *v1alpha1.LUNWipe) { n.Done = 0 })

@@ -45,34 +45,37 @@ func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
 		"a failed attach is another's turn": {view: link(ownership.AttachFailed), want: Record, reason: AttachFailed, next: func(w *v1alpha1.LUNWipe) bool {
 			return w.Outcome == v1alpha1.LUNWipeFailed && w.Node == "a" && strings.Contains(w.Problem, "node a")
 		}},
-		"it registers first":                  {view: view(0, 0, false), want: Register, reason: ShuttingOut, key: mine},
-		"it takes what is free":               {view: view(mine, 0, false), want: Reserve, reason: ShuttingOut, key: mine},
-		"it takes what the volume has left":   {view: view(mine, theirs, false), want: Reserve, reason: ShuttingOut, key: mine, expect: theirs},
-		"it registers over an earlier key":    {view: view(raw("a", tenancy), theirs, false), want: Register, reason: ShuttingOut, key: mine},
-		"an unknown holder is left alone":     {view: view(mine, stranger, false), want: Record, reason: HolderUnknown, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNWipeFailed }},
-		"so is one that is no key of Berth's": {view: view(0, 42, false), want: Record, reason: HolderUnknown},
-		"so is one of its own node's":         {view: view(0, raw("a", v1alpha1.Epoch{Number: 9, ID: "later"}), false), want: Record, reason: HolderUnknown},
-		"it wipes what it holds":              {view: view(mine, mine, true), want: Erase, reason: Wiping},
-		"it goes on with what it holds":       {lun: half, view: view(mine, mine, true), want: Erase, reason: Wiping},
-		"a new session registers":             {lun: half, view: view(0, mine, false), want: Register, reason: ShuttingOut, key: mine},
-		"a new session takes its own back":    {lun: half, view: view(mine, mine, false), want: Reserve, reason: ShuttingOut, key: mine, expect: mine},
-		"progress ends with the reservation":  {lun: half, view: view(mine, 0, false), want: Record, reason: ReservationLost, next: func(w *v1alpha1.LUNWipe) bool { return w.Done == 0 && w.Outcome == "" }},
-		"also if another has it":              {lun: half, view: view(mine, theirs, false), want: Record, reason: ReservationLost, next: func(w *v1alpha1.LUNWipe) bool { return w.Done == 0 }},
-		"wiped, it gives its own up":          {lun: wiped, view: view(mine, mine, true), want: Register, reason: Leaving},
-		"after a restart it attaches again":   {lun: wiped, view: link(ownership.Detached), want: Attach, reason: Attaching},
-		"and takes its own back":              {lun: wiped, view: view(0, mine, false), want: Register, reason: ShuttingOut, key: mine},
-		"to the end":                          {lun: wiped, view: view(mine, mine, false), want: Reserve, reason: ShuttingOut, key: mine, expect: mine},
-		"wiped, and taken by an unknown":      {lun: wiped, view: view(0, stranger, false), want: Record, reason: HolderUnknown},
-		"a registration alone goes, too":      {lun: wiped, view: view(mine, 0, false), want: Register, reason: Leaving},
-		"without one it is cleared":           {lun: wiped, view: view(0, 0, false), want: Record, reason: Leaving, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNCleared && w.Node == "a" }},
-		"cleared, it detaches":                {lun: cleared, view: view(0, 0, false), want: Detach, reason: Leaving},
-		"also what is under way":              {lun: cleared, view: link(ownership.Attaching), want: Detach, reason: Leaving},
-		"detached, it takes its name off":     {lun: cleared, view: link(ownership.Detached), want: Record, reason: Left, next: func(w *v1alpha1.LUNWipe) bool { return w.Node == "" && w.Outcome == v1alpha1.LUNCleared }},
-		"failed, it gives its own up":         {lun: failed, view: view(mine, mine, true), want: Register, reason: Leaving},
-		"failed, it detaches":                 {lun: failed, view: view(0, stranger, false), want: Detach, reason: Leaving},
-		"a failed attach is cleaned up":       {lun: failed, view: link(ownership.AttachFailed), want: Detach, reason: Leaving},
-		"a deleted LUN is left":               {lun: leaving, view: view(mine, mine, true), want: Register, reason: Leaving},
-		"also one that was wiped":             {lun: func(l *v1alpha1.LUN) { wiped(l); leaving(l) }, view: view(0, 0, false), want: Detach, reason: Leaving},
+		"it registers first":                    {view: view(0, 0, false), want: Register, reason: ShuttingOut, key: mine},
+		"it takes what is free":                 {view: view(mine, 0, false), want: Reserve, reason: ShuttingOut, key: mine},
+		"it takes what the volume has left":     {view: view(mine, theirs, false), want: Reserve, reason: ShuttingOut, key: mine, expect: theirs},
+		"it registers over an earlier key":      {view: view(raw("a", tenancy), theirs, false), want: Register, reason: ShuttingOut, key: mine},
+		"an unknown holder is left alone":       {view: view(mine, stranger, false), want: Record, reason: HolderUnknown, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNWipeFailed }},
+		"so is one that is no key of Berth's":   {view: view(0, 42, false), want: Record, reason: HolderUnknown},
+		"so is one of its own node's":           {view: view(0, raw("a", v1alpha1.Epoch{Number: 9, ID: "later"}), false), want: Record, reason: HolderUnknown},
+		"a session under another key wipes not": {view: view(theirs, mine, true), want: Register, reason: ShuttingOut, key: mine},
+		"nor where another node has the disk":   {view: view(mine, theirs, true), want: Reserve, reason: ShuttingOut, key: mine, expect: theirs},
+		"it wipes what it holds":                {view: view(mine, mine, true), want: Erase, reason: Wiping},
+		"it goes on with what it holds":         {lun: half, view: view(mine, mine, true), want: Erase, reason: Wiping},
+		"a new session registers":               {lun: half, view: view(0, mine, false), want: Register, reason: ShuttingOut, key: mine},
+		"a new session takes its own back":      {lun: half, view: view(mine, mine, false), want: Reserve, reason: ShuttingOut, key: mine, expect: mine},
+		"progress ends with the reservation":    {lun: half, view: view(mine, 0, false), want: Record, reason: ReservationLost, next: func(w *v1alpha1.LUNWipe) bool { return w.Done == 0 && w.Outcome == "" }},
+		"also if another has it":                {lun: half, view: view(mine, theirs, false), want: Record, reason: ReservationLost, next: func(w *v1alpha1.LUNWipe) bool { return w.Done == 0 }},
+		"wiped, it gives its own up":            {lun: wiped, view: view(mine, mine, true), want: Register, reason: Leaving},
+		"after a restart it attaches again":     {lun: wiped, view: link(ownership.Detached), want: Attach, reason: Attaching},
+		"and takes its own back":                {lun: wiped, view: view(0, mine, false), want: Register, reason: ShuttingOut, key: mine},
+		"to the end":                            {lun: wiped, view: view(mine, mine, false), want: Reserve, reason: ShuttingOut, key: mine, expect: mine},
+		"wiped, and taken by an unknown":        {lun: wiped, view: view(0, stranger, false), want: Record, reason: HolderUnknown},
+		"a registration alone goes, too":        {lun: wiped, view: view(mine, 0, false), want: Register, reason: Leaving},
+		"without one it is cleared":             {lun: wiped, view: view(0, 0, false), want: Record, reason: Leaving, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNCleared && w.Node == "a" }},
+		"cleared, it detaches":                  {lun: cleared, view: view(0, 0, false), want: Detach, reason: Leaving},
+		"nothing else helps one under way":      {lun: cleared, view: shared.View{Disk: ownership.Disk{Link: ownership.Attaching, Registered: mine}}, want: Detach, reason: Leaving},
+		"also what is under way":                {lun: cleared, view: link(ownership.Attaching), want: Detach, reason: Leaving},
+		"detached, it takes its name off":       {lun: cleared, view: link(ownership.Detached), want: Record, reason: Left, next: func(w *v1alpha1.LUNWipe) bool { return w.Node == "" && w.Outcome == v1alpha1.LUNCleared }},
+		"failed, it gives its own up":           {lun: failed, view: view(mine, mine, true), want: Register, reason: Leaving},
+		"failed, it detaches":                   {lun: failed, view: view(0, stranger, false), want: Detach, reason: Leaving},
+		"a failed attach is cleaned up":         {lun: failed, view: link(ownership.AttachFailed), want: Detach, reason: Leaving},
+		"a deleted LUN is left":                 {lun: leaving, view: view(mine, mine, true), want: Register, reason: Leaving},
+		"also one that was wiped":               {lun: func(l *v1alpha1.LUN) { wiped(l); leaving(l) }, view: view(0, 0, false), want: Detach, reason: Leaving},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newWorld(t).lun
@@ -93,6 +96,25 @@ func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
 	}
 	if got := next(&Facts{Node: "a"}); got.Verb != Rest {
 		t.Errorf("without a LUN: %v", got.Verb)
+	}
+}
+
+func TestASessionHoldsADiskOnlyWhileAllShowsIt(t *testing.T) {
+	mine, theirs := raw("a", wiping), raw("b", tenancy)
+	whole := ownership.Disk{Link: ownership.Attached, Registered: mine, Holder: mine, Holding: true}
+	if !holds(whole, mine) {
+		t.Error("the holder does not hold the disk")
+	}
+	for name, change := range map[string]func(d *ownership.Disk){
+		"the disk is not attached":          func(d *ownership.Disk) { d.Link = ownership.Attaching },
+		"the session has another key":       func(d *ownership.Disk) { d.Registered = theirs },
+		"another key holds the reservation": func(d *ownership.Disk) { d.Holder = theirs },
+		"another session holds it":          func(d *ownership.Disk) { d.Holding = false },
+	} {
+		d := whole
+		if change(&d); holds(d, mine) {
+			t.Error(name)
+		}
 	}
 }
 

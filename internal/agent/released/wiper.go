@@ -157,7 +157,7 @@ func goesOn(now *v1alpha1.LUN) bool {
 
 // tell writes what went wrong into the LUN, unless it is there already.
 func (w *Wiper) tell(ctx context.Context, l *v1alpha1.LUN, what error) error {
-	if l == nil || l.Status.Wipe == nil {
+	if l == nil {
 		return nil
 	}
 	said := problem(w.c.Node, what.Error())

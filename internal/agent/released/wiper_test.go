@@ -259,7 +259,11 @@ func TestADiskThatGrowsMeanwhileIsWipedToItsEnd(t *testing.T) {
 			w.data = append(w.data, []byte("old data of the target's")...)
 		}
 	}
-	if err := w.process("a").lives(); err != nil {
+	a := w.process("a")
+	if after, err := a.wiper().Wipe(t.Context(), lunName); !errors.Is(err, provision.ErrUnavailable) || after != again || !strings.Contains(w.lun.Status.Wipe.Problem, "it is wiped again") {
+		t.Errorf("%v, %v, and the LUN says %q", after, err, w.lun.Status.Wipe.Problem)
+	}
+	if err := a.lives(); err != nil {
 		t.Fatal(err)
 	}
 	w.free()
@@ -282,7 +286,7 @@ func TestADiskWithAFilesystemIsWipedOnlyIfItWasTheVolumes(t *testing.T) {
 	}{
 		"the volume's own mark":    {func(*world) {}, true},
 		"zeros at both ends":       {func(w *world) { clear(w.data[15<<20:]) }, true},
-		"it has shown that before": {func(w *world) { w.lun.Status.Wipe.Proved = true; copy(w.data, "anything") }, true},
+		"it has shown that before": {func(w *world) { w.lun.Status.Wipe.Proved = true; clear(w.data[15<<20:]); copy(w.data, "anything") }, true},
 		"another volume's mark":    {func(w *world) { w.lun.Status.Volume.Name = "other" }, false},
 		"the mark of another life": {func(w *world) { w.lun.Status.Wipe.Keys = w.lun.Status.Wipe.Keys[1:] }, false},
 		"other data":               {func(w *world) { clear(w.data[15<<20:]); copy(w.data, "the books of the company") }, false},

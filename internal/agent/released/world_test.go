@@ -48,8 +48,16 @@ type world struct {
 	// zeros is how many ranges nodes have zeroed.
 	zeros int
 	lun   v1alpha1.LUN
-	// before is called before each effect of a node, with its number, from one.
+	// before is called before each effect of a node, with its number, from one. An error of breaks is the effect's,
+	// which does not happen then.
 	before func(node string, effect int)
+	breaks func(effect int, name string) error
+	// progress is how many records said that a part is wiped, and looks how often the disk was looked at.
+	progress, looks int
+	// flushed: nothing was zeroed since the last flush.
+	flushed bool
+	// seen changes what a look at the disk finds.
+	seen func(v *shared.View)
 }
 
 func newWorld(t *testing.T) *world {
@@ -103,7 +111,7 @@ func (p *process) wiper() *Wiper {
 }
 
 // effect makes one.
-func (p *process) effect(f func() error) error {
+func (p *process) effect(name string, f func() error) error {
 	if p.dead {
 		return errDead
 	}
@@ -114,6 +122,11 @@ func (p *process) effect(f func() error) error {
 	if p.effects == p.dies && !p.after {
 		p.dead = true
 		return errDead
+	}
+	if p.breaks != nil {
+		if err := p.breaks(p.effects, name); err != nil {
+			return err
+		}
 	}
 	err := f()
 	if p.effects == p.dies {
@@ -150,17 +163,20 @@ func (p *process) lives() error {
 
 // Read implements Objects.
 func (p *process) Read(context.Context, string) (l *v1alpha1.LUN, err error) {
-	err = p.effect(func() error { l = p.lun.DeepCopy(); return nil })
+	err = p.effect("Read", func() error { l = p.lun.DeepCopy(); return nil })
 	return l, err
 }
 
 // Replace implements Objects.
 func (p *process) Replace(_ context.Context, l *v1alpha1.LUN) error {
-	return p.effect(func() error {
+	return p.effect("Replace", func() error {
 		if l.ResourceVersion != p.lun.ResourceVersion {
 			return apierrors.NewConflict(schema.GroupResource{}, l.Name, nil)
 		}
 		p.judge(l.Status.Wipe)
+		if l.Status.Wipe.Done > p.lun.Status.Wipe.Done && l.Status.Wipe.Outcome == "" {
+			p.progress++
+		}
 		p.lun = *l.DeepCopy()
 		p.touch()
 		return nil
@@ -175,8 +191,8 @@ func (w *world) judge(now *v1alpha1.LUNWipe) {
 	}
 	switch now.Outcome {
 	case v1alpha1.LUNWiped:
-		if !w.blank() {
-			w.t.Error("the disk is called wiped, and is not")
+		if !w.blank() || !w.flushed {
+			w.t.Error("the disk is called wiped, and is not, or may lose that with its power")
 		}
 	case v1alpha1.LUNCleared:
 		if v, err := w.target.Node(now.Node).Look(w.t.Context(), w.disk()); now.Node != "" && err == nil && v.Holder != 0 {
@@ -191,28 +207,34 @@ type disks struct{ p *process }
 func (d disks) Capabilities() shared.Capabilities { return d.p.node.Capabilities() }
 
 func (d disks) Look(ctx context.Context, at shared.Disk) (v shared.View, err error) {
-	err = d.p.effect(func() error { v, err = d.p.node.Look(ctx, at); return err })
+	err = d.p.effect("Look", func() error { v, err = d.p.node.Look(ctx, at); return err })
+	if d.p.looks++; d.p.seen != nil {
+		d.p.seen(&v)
+	}
 	return v, err
 }
 
 func (d disks) Attach(ctx context.Context, at shared.Disk) error {
-	return d.p.effect(func() error { return d.p.node.Attach(ctx, at) })
+	return d.p.effect("Attach", func() error { return d.p.node.Attach(ctx, at) })
 }
 
 func (d disks) Detach(ctx context.Context, at shared.Disk) error {
-	return d.p.effect(func() error { return d.p.node.Detach(ctx, at) })
+	return d.p.effect("Detach", func() error { return d.p.node.Detach(ctx, at) })
 }
 
 func (d disks) Register(ctx context.Context, at shared.Disk, k ownership.RawKey, use shared.Use) error {
-	return d.p.effect(func() error { return d.p.node.Register(ctx, at, k, use) })
+	return d.p.effect("Register", func() error { return d.p.node.Register(ctx, at, k, use) })
 }
 
 func (d disks) Reserve(ctx context.Context, at shared.Disk, expect, k ownership.RawKey) error {
-	return d.p.effect(func() error { return d.p.node.Reserve(ctx, at, expect, k) })
+	return d.p.effect("Reserve", func() error { return d.p.node.Reserve(ctx, at, expect, k) })
 }
 
 func (d disks) Flush(ctx context.Context, at shared.Disk) error {
-	return d.p.effect(func() error { return d.p.node.Flush(ctx, at) })
+	return d.p.effect("Flush", func() error {
+		d.p.flushed = true
+		return d.p.node.Flush(ctx, at)
+	})
 }
 
 func (d disks) Clear(context.Context, shared.Disk) error {
@@ -222,7 +244,10 @@ func (d disks) Clear(context.Context, shared.Disk) error {
 
 // Hold implements Machine.
 func (p *process) Hold(c provision.Content) (d Device, err error) {
-	err = p.effect(func() error {
+	err = p.effect("Hold", func() error {
+		if c == (provision.Content{}) {
+			p.t.Error("a device without a name is opened")
+		}
 		if c.Identity != identity {
 			return fmt.Errorf("%w: it is %s", provision.ErrUnavailable, c.Identity)
 		}
@@ -235,8 +260,11 @@ func (p *process) Hold(c provision.Content) (d Device, err error) {
 }
 
 // Size implements Machine.
-func (p *process) Size(provision.Content) (n int64, err error) {
-	err = p.effect(func() error { n = int64(len(p.data)); return nil })
+func (p *process) Size(c provision.Content) (n int64, err error) {
+	if c == (provision.Content{}) {
+		p.t.Error("a device without a name is looked at")
+	}
+	err = p.effect("Size", func() error { n = int64(len(p.data)); return nil })
 	return n, err
 }
 
@@ -246,13 +274,20 @@ type device struct {
 	open *simdisk.Device
 }
 
-func (d *device) ReadAt(b []byte, at int64) (int, error) { return copy(b, d.p.data[at:]), nil }
+func (d *device) ReadAt(b []byte, at int64) (n int, err error) {
+	err = d.p.effect("ReadAt", func() error { n = copy(b, d.p.data[at:]); return nil })
+	return n, err
+}
 
 func (d *device) zero(offset, length int64) error {
-	return d.p.effect(func() error {
+	return d.p.effect("zero", func() error {
+		if now := d.p.lun.Status.Wipe; now != nil && now.Node == d.p.name && now.Mode == v1alpha1.Filesystem && !now.Proved {
+			d.p.t.Error("the sign of the volume is wiped before it is recorded")
+		}
 		if err := d.open.Write("zeros"); err != nil {
 			return err
 		}
+		d.p.flushed = false
 		clear(d.p.data[offset : offset+length])
 		d.p.zeros++
 		return nil
@@ -268,7 +303,10 @@ func (d *device) Discard(offset, length int64) error {
 
 func (d *device) Overwrite(offset, length int64) error { return d.zero(offset, length) }
 
-func (d *device) Close() error { d.open.Close(); return nil }
+func (d *device) Close() error {
+	d.open.Close()
+	return d.p.effect("Close", func() error { return nil })
+}
 
 // tenant is a writer on a node that has had the disk, and never let go of it.
 type tenant struct {
