@@ -160,7 +160,8 @@ func betterMayAnswer(f *ControllerFacts, best lineage.Point) bool {
 
 // reposition lowers the recovery point of a volume without an owner, when the nodes
 // that hold it are lost. The point is never raised: between the fence and now a
-// cut-off writer may have gone on in its own copy and sent it on.
+// cut-off writer may have gone on in its own copy and sent it on. So what lies behind
+// the recovery point is no part of the volume (Volume.Holds).
 func reposition(f *ControllerFacts) (Action, bool) {
 	v := f.Record
 	if !v.Kind.Traits().Data || v.Primary.Phase.Open() || v.Deleting {
@@ -175,9 +176,6 @@ func reposition(f *ControllerFacts) (Action, bool) {
 	best, age := recoveryPoint(v, f.Peers)
 	if best.IsZero() {
 		return wait(Why{Reason: NoCandidate})
-	}
-	if best.Seq >= v.RecoveryPoint.Seq {
-		return next()
 	}
 	if v.Failover.Approved != best && (!v.Failover.Automatic || age > v.Failover.MaxDataLoss) {
 		return wait(Why{Reason: PromotionBlocked, Point: best})
@@ -199,7 +197,7 @@ func anyoneHolds(f *ControllerFacts) bool {
 	}
 	for i := range v.Replicas {
 		e := &v.Replicas[i]
-		if n := f.node(e.Node); e.Point.Seq >= v.RecoveryPoint.Seq && (!n.Lost || n.LostFor < Settle) && ownerCopy(f.Peers, e.Node) == nil {
+		if n := f.node(e.Node); e.Point.Seq >= v.RecoveryPoint.Seq && n.LostFor < Settle && ownerCopy(f.Peers, e.Node) == nil {
 			return true
 		}
 	}

@@ -70,17 +70,12 @@ func (p *Proof) covers(v *Volume) bool {
 	}
 }
 
-// recordedProofs are the proofs that the record itself carries.
+// recordedProofs are the proofs that the record itself carries. Whether they are about this epoch, covers tells.
 func recordedProofs(v *Volume) []Proof {
 	var out []Proof
 	for i := range v.Replicas {
 		e := &v.Replicas[i]
-		if e.Node == v.Primary.Node && e.Unstaged == v.Epoch {
-			out = append(out, Proof{Kind: Stopped, Node: e.Node, Epoch: e.Unstaged})
-		}
-		if e.Fenced == v.Epoch {
-			out = append(out, Proof{Kind: Reservation, Node: v.Primary.Node, Epoch: e.Fenced})
-		}
+		out = append(out, Proof{Kind: Stopped, Node: e.Node, Epoch: e.Unstaged}, Proof{Kind: Reservation, Node: v.Primary.Node, Epoch: e.Fenced})
 	}
 	return out
 }
