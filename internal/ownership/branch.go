@@ -8,7 +8,7 @@ import "berth.dev/berth/internal/lineage"
 // thrown away here; the branch's end is a matter of policy.
 func putBranchAside(f *NodeFacts) (Action, bool) {
 	v, c := f.Record, &f.Copy
-	if !f.traits().Data || !c.Exists || f.Mounted || writtenHere(f) {
+	if !f.traits().Data || f.Mounted || writtenHere(f) {
 		return next()
 	}
 	relation, common := v.Lineage.Relate(c.Points, c.Dirty, preparedEnd(f))
@@ -37,8 +37,8 @@ func writtenHere(f *NodeFacts) bool {
 // holds it. It may have been rolled back since, to before the epoch began,
 // because the record said so until a backup forgot it.
 func holdsEpoch(v *Volume, c *Copy) bool {
-	if c.Opened != v.Epoch || !v.Kind.Traits().Data {
-		return c.Opened == v.Epoch
+	if c.Opened != v.Epoch {
+		return false
 	}
 	b, ok := v.Lineage.Branch(v.Epoch)
 	return !ok || c.Tip() == b.From || c.Tip().Epoch == v.Epoch

@@ -9,7 +9,7 @@ const QuarantineFor = 24 * time.Hour
 // forgotten the entry, and no other node may have the recovery point: while the node is in an older
 // epoch, its streams are refused.
 func orphanPromise(f *NodeFacts) (Action, bool) {
-	if f.Record == nil || !f.traits().Data || f.Record.Epoch.Number <= f.Copy.Promise.Epoch.Number {
+	if f.Record == nil || !f.traits().Data {
 		return next()
 	}
 	if _, counted := f.Record.Replica(f.Me); counted {

@@ -110,7 +110,10 @@ func build(ctx context.Context, c *code, all []*mutant) (*tests, error) {
 			break
 		}
 		suite := suite{dir: filepath.Join(c.root, tested), binary: filepath.Join(dir, fmt.Sprintf("tests-%d", i))}
-		if suite.flags, err = flagsOf(ctx, tested); err == nil {
+		if suite.flags, err = flagsOf(ctx, tested); !c.target.long {
+			suite.flags = append(suite.flags, "-test.short")
+		}
+		if err == nil {
 			_, err = output(ctx, "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", suite.binary, "./"+tested)
 		}
 		t.suites = append(t.suites, suite)

@@ -175,7 +175,7 @@ func (t *tests) survives(ctx context.Context, m *mutant) (bool, error) {
 func (s *suite) try(ctx context.Context, limit time.Duration, names []string, environment string) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
 	defer cancel()
-	flags := []string{"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.short", "-test.timeout", limit.String()}
+	flags := []string{"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.timeout", limit.String()}
 	command := exec.CommandContext(ctx, s.binary, slices.Concat(s.flags, flags)...)
 	command.Dir = s.dir
 	command.Env = append(os.Environ(), environment)

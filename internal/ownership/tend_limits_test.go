@@ -1,0 +1,150 @@
+package ownership_test
+
+import (
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+	. "berth.dev/berth/internal/ownership"
+)
+
+func has(p ...lineage.Point) func(*Copy) { return func(c *Copy) { c.Points = p } }
+func dirty(c *Copy)                      { c.Dirty = true }
+func deleting(v *Volume)                 { v.Deleting = true }
+
+// What is taken for a branch is put aside and rolled back. Of the writes of the open epoch, that would be a loss.
+func TestWhatIsPartOfTheVolumeIsNoBranch(t *testing.T) {
+	active, prep := volume(owned(Active)), volume(owned(Preparing))
+	bare := volume(owned(Active), func(v *Volume) { v.Lineage = lineage.Lineage{{Epoch: e1}} })
+	written := append(points(e1, 1, 2, 3), at(e2, 4))
+	tests := map[string]struct {
+		facts  *NodeFacts
+		branch bool
+	}{
+		"the writes of the open epoch":                       {on("a", active, wanted, with(promised(active), opened(e2), dirty)), false},
+		"its snapshots":                                      {on("a", active, wanted, with(promised(active), opened(e2), has(written...))), false},
+		"the writes of an epoch that its record lost":        {on("a", bare, wanted, with(promised(active), opened(e2), dirty)), false},
+		"what is mounted, whatever it is":                    {on("a", active, wanted, mounted, with(promised(active), opened(e2), dirty, has(points(e1, 1, 2)...))), false},
+		"an empty copy":                                      {on("b", volume(state("b", Syncing)), with(promised(volume()), has())), false},
+		"a standby's snapshots of the open epoch":            {on("b", active, with(promised(active), has(written...))), false},
+		"a standby's of an epoch that is being prepared":     {on("b", prep, with(promised(prep), has(written...))), false},
+		"the owner's own, if it was opened in no epoch":      {on("a", active, wanted, with(promised(active), opened(e1), has(written...))), false},
+		"what another epoch left where this one is prepared": {on("a", prep, wanted, with(promised(prep), opened(e1), has(written...))), true},
+		"late writes of a fenced owner":                      {on("a", volume(owned(Fenced)), with(promised(volume(owned(Fenced))), opened(e2), dirty)), true},
+		"a shared disk":                                      {on("b", volume(shared), with(promised(volume()), has(points(e3, 1)...)), link(Attached)), false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := TendRules.Decide(tt.facts)
+			if branch := a.Reason == KeepingLastWrites || a.Reason == BranchKept || a.Reason == RollingBack; branch != tt.branch {
+				t.Errorf("%v, %v: %s", a.Verb, a.Reason, a.Message())
+			}
+		})
+	}
+}
+
+// Nothing leads from an unrelated copy to the volume, so it is not rolled back but fetched beside.
+func TestAnUnrelatedCopyIsKeptAndNotRolledBack(t *testing.T) {
+	facts := func(edit func(*Copy)) *NodeFacts {
+		return on("b", volume(state("b", Syncing)), with(promised(volume()), has(at(e3, 1)), edit))
+	}
+	expect(t, TendRules.Decide(facts(func(*Copy) {})), verdict{Preserve, BranchKept})
+	if a := TendRules.Decide(facts(func(c *Copy) { c.Preserved = at(e3, 1) })); a.Verb != Pull {
+		t.Errorf("%v, %v: %s", a.Verb, a.Reason, a.Message())
+	}
+}
+
+func TestACopyThatTheRecordDoesNotKnowIsLeftAloneUntilItIsProvedToBeNeedless(t *testing.T) {
+	until := func(at time.Time) func(*Copy) { return func(c *Copy) { c.Quarantined, c.DestroyAt = true, at } }
+	trash := func(c *Copy) { c.Condemned, c.DestroyAt = true, now.Add(time.Minute) }
+	stranger := func(c *Copy) { c.Promise.Epoch = lineage.Epoch{Number: 1, ID: "another history"} }
+	tests := map[string]struct {
+		facts *NodeFacts
+		want  verdict
+	}{
+		"to quarantine one of another history":                {on("d", volume(owned(Active)), with(stranger)), verdict{Quarantine, LooksOrphaned}},
+		"to wait while it is in quarantine":                   {on("d", volume(), with(until(now.Add(1)))), verdict{Wait, LooksOrphaned}},
+		"to condemn it afterwards":                            {on("d", volume(), with(until(now))), verdict{Condemn, Unneeded}},
+		"to wait while it is in the trash":                    {on("d", volume(), with(trash)), verdict{Wait, InTrash}},
+		"to wait for a person where there is no record":       {on("d", nil, with(trash)), verdict{Wait, LooksOrphaned}},
+		"to leave a mounted one alone":                        {on("a", nil, mounted), verdict{Nothing, Settled}},
+		"to keep one with writes that no snapshot has":        {on("d", volume(), with(until(now), dirty)), verdict{Wait, TooFewOthers}},
+		"to keep one with a snapshot of another history":      {on("d", volume(), with(until(now), has(append(points(e1, 1, 2, 3), at(e3, 9))...))), verdict{Wait, TooFewOthers}},
+		"to condemn it with its volume, whatever others have": {on("d", volume(deleting), with(until(now)), alone), verdict{Condemn, VolumeDeleting}},
+		"to delete a copy before it promises anything":        {on("c", volume(owned(Released), state("c", Removing), deleting)), verdict{Condemn, VolumeDeleting}},
+		"to detach a disk":                                    {on("d", volume(shared, owned(Active)), link(Attached)), verdict{Detach, NoLongerAttached}},
+		"to do nothing about a disk that is not attached":     {on("d", volume(owned(Active), shared)), verdict{Nothing, Settled}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { expect(t, TendRules.Decide(tt.facts), tt.want) })
+	}
+}
+
+func TestAStandbyHasShutAWriterOutOnlyIfItsOwnSessionHoldsTheDisk(t *testing.T) {
+	disk := func() *Volume {
+		return volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{Executor: "b", Epoch: e2} })
+	}
+	mine, theirs := Key{Node: "b", Epoch: e2, Fence: true}, Key{Node: "a", Epoch: e2}
+	tests := map[string]struct {
+		edit func(*NodeFacts)
+		want verdict
+	}{
+		"it holds the disk":               {func(*NodeFacts) {}, verdict{Record, ShuttingOut}},
+		"its session has another key":     {registered(theirs), verdict{Register, ShuttingOut}},
+		"another session of it has it":    {func(f *NodeFacts) { f.Disk.Holding = false }, verdict{Reserve, ShuttingOut}},
+		"another key has the reservation": {func(f *NodeFacts) { f.Disk.Holder = theirs.Raw() }, verdict{Reserve, ShuttingOut}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			v := disk()
+			expect(t, TendRules.Decide(on("b", v, with(promised(v)), holding(mine), tt.edit)), tt.want)
+		})
+	}
+}
+
+func TestAnAttachmentIsMadeAndNotAgainstTheRecord(t *testing.T) {
+	promise := with(promised(volume()))
+	on := func(edits ...func(*Volume)) *NodeFacts {
+		return on("b", volume(append([]func(*Volume){shared}, edits...)...), promise, func(f *NodeFacts) { f.Copy.Points = nil })
+	}
+	retry := entry("b", func(r *Replica) { r.RetryAt = now.Add(time.Minute) })
+	if a := TendRules.Decide(on(state("b", Reserved), deleting)); a.Verb == Attach {
+		t.Error("the disk of a volume that is being deleted is attached")
+	}
+	expect(t, TendRules.Decide(on(state("b", Reserved), retry)), verdict{Attach, BeingAttached})
+	expect(t, TendRules.Decide(on(state("b", Failed), retry)), verdict{Wait, AttachmentFailed})
+	a := TendRules.Decide(on())
+	expect(t, a, verdict{Record, BeingAttached})
+	if e, _ := a.Next.Replica("b"); e.State != Syncing {
+		t.Errorf("an attachment that is not there is recorded as %v", e.State)
+	}
+}
+
+// A session that ended takes the reservation back only where no other node can have written meanwhile.
+func TestASessionTakesTheDiskBackOnlyForItsOwnOpenEpoch(t *testing.T) {
+	forgets := func(v *Volume) { v.Sharing.Persistent = false }
+	mine := Key{Node: "a", Epoch: e2}
+	fence := Key{Node: "b", Epoch: e2, Fence: true}
+	free := func(f *NodeFacts) { f.Disk = Disk{Link: Attached}; f.Copy.Points = nil }
+	active := volume(owned(Active), shared, forgets)
+	next := volume(owned(Active), shared, forgets, func(v *Volume) { v.Epoch = e3; v.Lineage = lineage.Lineage{{Epoch: e3}} })
+	other := volume(owned(Active), shared, forgets, func(v *Volume) { v.Primary.Node = "b" })
+	knows := with(promised(active), opened(e2))
+	tests := map[string]struct {
+		facts *NodeFacts
+		want  verdict
+	}{
+		"the disk still has its key":                        {on("a", volume(owned(Active), shared), knows, attached(mine), mounted), verdict{Register, SessionRenewed}},
+		"the target forgot every key":                       {on("a", active, knows, free, mounted), verdict{Register, SessionRenewed}},
+		"the target forgot, and the node has a later epoch": {on("a", next, knows, free, mounted), verdict{Close, Superseded}},
+		"the target forgot, and another node is the owner":  {on("a", other, knows, free, mounted), verdict{Close, Superseded}},
+		"another key has it":                                {on("a", active, knows, attached(fence), mounted), verdict{Close, ShutOut}},
+		"a target that never forgets has no key":            {on("a", volume(owned(Active), shared), knows, free, mounted), verdict{Close, ShutOut}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { expect(t, TendRules.Decide(tt.facts), tt.want) })
+	}
+	if a := TendRules.Decide(on("a", volume(owned(Active), shared), knows, attached(mine), wanted)); a.Reason == SessionRenewed {
+		t.Error("a node that has not mounted the volume takes its reservation back")
+	}
+}
