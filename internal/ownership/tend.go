@@ -19,7 +19,7 @@ var TendRules = Chain[NodeFacts]{
 	{"activate again", activateAgain},    // a backup forgot that the epoch is written
 	{"give up", giveUp},                  // an epoch that is not used here any more
 	{"delete", deleteCopy},               //
-	{"promise", followPromise},           // refuse older epochs from now on
+	{"promise", adoptPromise},            // refuse older epochs from now on
 	{"fence request", executeFence},      // shut out a writer at the device
 	{"put branch aside", putBranchAside}, // before the copy that holds it may go
 	{"leave", leave},                     // removal, second phase
@@ -128,13 +128,6 @@ func periodicSnapshot(f *NodeFacts) (Action, bool) {
 		return next()
 	}
 	return snapshot(f, IntervalPassed)
-}
-
-func followPromise(f *NodeFacts) (Action, bool) {
-	if f.traits().Data && !f.Copy.Exists {
-		return next()
-	}
-	return adoptPromise(f)
 }
 
 // report brings the node's own entry up to date; no other node reports it.

@@ -102,6 +102,135 @@ func TestAStandbyHasShutAWriterOutOnlyIfItsOwnSessionHoldsTheDisk(t *testing.T) 
 	}
 }
 
+// Whoever acts on a request that is not its own, or is over, takes the disk from a writer that nobody wants to stop.
+func TestAWriterIsShutOutOnlyOnItsOpenEpochsRequest(t *testing.T) {
+	request := func(node string, e lineage.Epoch) func(*Volume) {
+		return func(v *Volume) { v.FenceRequest = FenceRequest{Executor: node, Epoch: e} }
+	}
+	writer := Key{Node: "a", Epoch: e2}
+	tests := map[string]struct {
+		edits []func(*Volume)
+		disk  func(*NodeFacts)
+		acts  bool
+	}{
+		"the request is for it":                {[]func(*Volume){request("b", e2)}, attached(writer), true},
+		"it has nothing to do with the writer": {[]func(*Volume){request("b", e2)}, attached(Key{}), true},
+		"another node is asked":                {[]func(*Volume){request("c", e2)}, attached(writer), false},
+		"an earlier epoch was to end":          {[]func(*Volume){request("b", e1)}, attached(writer), false},
+		"nobody is asked":                      {nil, attached(writer), false},
+		"the epoch is over":                    {[]func(*Volume){request("b", e2), func(v *Volume) { v.Primary.Phase = Fenced }}, attached(writer), false},
+		"it is the writer":                     {[]func(*Volume){request("b", e2), func(v *Volume) { v.Primary.Node = "b" }}, attached(writer), false},
+		"a later epoch has the disk":           {[]func(*Volume){request("b", e2)}, attached(Key{Node: "c", Epoch: e3}), false},
+		"the disk is not attached":             {[]func(*Volume){request("b", e2)}, link(Attaching), false},
+		"it has said so before": {[]func(*Volume){request("b", e2), entry("b", func(r *Replica) { r.Fenced = e2 })},
+			holding(Key{Node: "b", Epoch: e2, Fence: true}), false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			v := volume(append([]func(*Volume){owned(Active), shared}, tt.edits...)...)
+			f := on("b", v, with(promised(v)), wanted)
+			f.Copy.Points = nil
+			tt.disk(f)
+			if a := TendRules.Decide(f); (a.Reason == ShuttingOut) != tt.acts {
+				t.Errorf("%v, %v: %s", a.Verb, a.Reason, a.Message())
+			}
+		})
+	}
+	v := volume(owned(Active), shared, request("b", e2))
+	a := TendRules.Decide(on("b", v, with(promised(v)), holding(Key{Node: "b", Epoch: e2, Fence: true})))
+	if e, _ := a.Next.Replica("b"); e.Fenced != e2 {
+		t.Errorf("the standby's word is about %v", e.Fenced)
+	}
+}
+
+// Each row names what tells the source from the others. All else is equal, and then the first by name is it.
+func TestACopyIsFetchedFromTheBestSource(t *testing.T) {
+	newer := append(points(e1, 1, 2, 3), at(e1, 4))
+	peer := func(node string, edit func(*Peer)) Peer {
+		p := Peer{Node: node, Copy: replica(has(newer...)), Confirmed: true}
+		edit(&p)
+		return p
+	}
+	same := func(*Peer) {}
+	tests := map[string]struct {
+		a, b func(*Peer)
+		want string
+		base lineage.Point
+	}{
+		"none":                                   {same, same, "a", at(e1, 3)},
+		"the newest point":                       {same, func(p *Peer) { p.Copy.Points = append(newer[:4:4], at(e1, 5)) }, "b", at(e1, 3)},
+		"a point that an increment goes on from": {func(p *Peer) { p.Copy.Points = points(e1, 4) }, same, "b", at(e1, 3)},
+		"its nearness":                           {same, func(p *Peer) { p.Near = true }, "b", at(e1, 3)},
+		"its load":                               {func(p *Peer) { p.Load = 2 }, func(p *Peer) { p.Load = 1 }, "b", at(e1, 3)},
+		"its nearness before its load":           {func(p *Peer) { p.Near, p.Load = true, 2 }, same, "a", at(e1, 3)},
+		"an increment before its nearness":       {func(p *Peer) { p.Copy.Points, p.Near = points(e1, 4), true }, same, "b", at(e1, 3)},
+		"the newest point before all else":       {func(p *Peer) { p.Near = true }, func(p *Peer) { p.Copy.Points = points(e1, 5) }, "b", lineage.Point{}},
+	}
+	for name, tt := range tests {
+		for _, turned := range []bool{false, true} {
+			v := volume(func(v *Volume) { v.RecoveryPoint = at(e1, 5) })
+			f := on("c", v, with(promised(v)))
+			f.Peers = []Peer{peer("a", tt.a), peer("b", tt.b)}
+			if turned {
+				f.Peers[0], f.Peers[1] = f.Peers[1], f.Peers[0]
+			}
+			if a := TendRules.Decide(f); a.Verb != Pull || a.From != tt.want || a.Base != tt.base {
+				t.Errorf("%s, turned %t: %v from %q after %v: %s", name, turned, a.Verb, a.From, a.Base, a.Message())
+			}
+		}
+	}
+}
+
+func TestACopyThatIsNotThereIsAdmittedOnce(t *testing.T) {
+	gone := func(f *NodeFacts) { f.Copy = Copy{} }
+	for _, tt := range []struct {
+		state, want State
+	}{{Ready, Lost}, {Lagging, Lost}, {Lost, Syncing}} {
+		a := TendRules.Decide(on("b", volume(state("b", tt.state)), gone))
+		expect(t, a, verdict{Record, CopyLost})
+		if e, _ := a.Next.Replica("b"); e.State != tt.want || !e.Point.IsZero() {
+			t.Errorf("from %v to %v with %v", tt.state, e.State, e.Point)
+		}
+	}
+	for _, s := range []State{Reserved, Syncing} {
+		if a := TendRules.Decide(on("b", volume(state("b", s)), gone)); a.Verb == Record {
+			t.Errorf("one that is %v: %s", s, a.Message())
+		}
+	}
+	if a := TendRules.Decide(on("b", volume(shared), gone, link(Attached), func(f *NodeFacts) { f.Copy.Promise = replica().Promise })); a.Reason == CopyLost {
+		t.Error("a shared disk has no copy that could be lost")
+	}
+}
+
+func TestANodeReportsItsOwnEntryAndNothingThatIsSo(t *testing.T) {
+	known := promised(volume())
+	tests := map[string]struct {
+		record *Volume
+		want   State
+		point  lineage.Point
+	}{
+		"the copy has the newest point":   {volume(state("b", Lagging)), Ready, at(e1, 3)},
+		"the point in the entry is old":   {volume(entry("b", older)), Ready, at(e1, 3)},
+		"one that had failed fills first": {volume(entry("b", func(r *Replica) { r.State, r.Point = Failed, lineage.Point{} })), Syncing, at(e1, 3)},
+	}
+	for name, tt := range tests {
+		a := TendRules.Decide(on("b", tt.record, with(known)))
+		expect(t, a, verdict{Record, Reporting})
+		if a.Next == nil {
+			continue
+		}
+		if e, _ := a.Next.Replica("b"); e.State != tt.want || e.Point != tt.point {
+			t.Errorf("%s: it reports %v at %v", name, e.State, e.Point)
+		}
+	}
+	v := volume(shared, entry("b", func(r *Replica) { r.State, r.Tries, r.RetryAt = Syncing, 3, now }))
+	a := TendRules.Decide(on("b", v, with(promised(v)), attached(Key{})))
+	expect(t, a, verdict{Record, Reporting})
+	if e, _ := a.Next.Replica("b"); e.State != Ready || e.Tries != 0 || !e.RetryAt.IsZero() {
+		t.Errorf("an attachment that succeeded keeps %d tries until %v", e.Tries, e.RetryAt)
+	}
+}
+
 func TestAnAttachmentIsMadeAndNotAgainstTheRecord(t *testing.T) {
 	promise := with(promised(volume()))
 	on := func(edits ...func(*Volume)) *NodeFacts {
