@@ -172,7 +172,7 @@ func adoptPromise(f *NodeFacts) (Action, bool) {
 
 func stageCatchUp(f *NodeFacts) (Action, bool) {
 	want := f.Record.RecoveryPoint
-	if !f.traits().Data || writtenHere(f) || f.Copy.Tip() == want {
+	if writtenHere(f) || f.Copy.Tip() == want { // a disk has no points, and its record none to reach
 		return next()
 	}
 	from, ok := holderOf(f, want)

@@ -40,7 +40,7 @@ func unmount(f *NodeFacts) (Action, bool) {
 // finalSnapshot names the snapshot after the epoch in which the data was
 // written, which is not the record's epoch if that has moved on meanwhile.
 func finalSnapshot(f *NodeFacts) (Action, bool) {
-	if !f.Copy.Dirty || f.Mounted {
+	if !f.Copy.Dirty {
 		return next()
 	}
 	return snapshot(f, KeepingLastWrites)
@@ -103,9 +103,7 @@ func release(f *NodeFacts) (Action, bool) {
 		e.Unstaged = v.Epoch
 		if holdsEpoch(v, c) {
 			n.Clean = c.Flushed == v.Epoch
-			if f.traits().Data {
-				n.RecoveryPoint, e.Point = c.Tip(), c.Tip()
-			}
+			n.RecoveryPoint, e.Point = c.Tip(), c.Tip() // none of a disk
 		}
 		n.Primary.Phase = Released
 		n.FenceRequest = FenceRequest{}

@@ -23,15 +23,12 @@ func trim(t *testing.T, v provision.Volume, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const part = 32 * mib
-	for start := int64(0); ; start += part {
-		got, err := m.Trim(t.Context(), mount.TrimRequest{Content: v.Content, Target: dir, Start: start, Length: part})
+	for start, ended := int64(0), false; !ended; ended = start == 0 {
+		got, err := m.Trim(t.Context(), mount.TrimRequest{Content: v.Content, Target: dir, Start: start, Length: 32 * mib})
 		if err != nil {
 			t.Fatalf("trimming: %v", err)
 		}
-		if got.End {
-			return
-		}
+		start = got.Next
 	}
 }
 
