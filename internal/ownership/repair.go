@@ -88,10 +88,8 @@ func mend(f *NodeFacts, p Promise, owner *Copy) (Action, bool) {
 		if b, ok := p.Lineage.Branch(p.Epoch); ok && f.traits().Data {
 			n.RecoveryPoint, n.Losses = b.From, p.Losses
 		}
-		for _, node := range [2]string{f.Me, p.Primary} {
-			if _, ok := n.Replica(node); !ok && node != "" && (node == p.Primary || f.here()) {
-				n.entry(node).State = Syncing
-			}
+		if _, ok := n.Replica(p.Primary); !ok {
+			n.entry(p.Primary).State = Syncing
 		}
 	}), Why{Reason: RecordBehind, Epoch: p.Epoch, Node: p.Primary})
 }

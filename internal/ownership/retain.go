@@ -9,7 +9,7 @@ import "berth.dev/berth/internal/lineage"
 // that does not answer, so retain keeps everything from its recorded point on.
 func retain(f *NodeFacts) (Action, bool) {
 	c := &f.Copy
-	if !f.traits().Data || len(c.Points) <= 1+f.Keep {
+	if len(c.Points) <= 1+f.Keep { // a disk has none
 		return next()
 	}
 	var drop []lineage.Point
