@@ -102,6 +102,7 @@ func TestTheRoleOfAReplicaFollowsFromTheRecord(t *testing.T) {
 		"a standby beside the owner":         {volume(owned(Active)), "b", Standby},
 		"taking over":                        {volume(owned(Preparing)), "a", Taking},
 		"writing":                            {volume(owned(Active)), "a", Writing},
+		"writing, after an earlier stop":     {volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e1 })), "a", Writing},
 		"demoting after the promise to stop": {volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e2 })), "a", Demoting},
 		"a standby after the fence":          {volume(owned(Fenced)), "a", Standby},
 	}

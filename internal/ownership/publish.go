@@ -50,7 +50,7 @@ func makeRoom(f *ControllerFacts, may func(*Replica) bool, why Why) (Action, boo
 		switch {
 		case !e.State.counts():
 			return next()
-		case v.ownedBy(e.Node) || f.wanted(e.Node) || v.FenceRequest.Executor == e.Node && v.Primary.Phase.Open() || !may(e):
+		case v.ownedBy(e.Node) || f.wanted(e.Node) || v.FenceRequest.Executor == e.Node || !may(e):
 		case victim < 0 || lessUseful(f, e, &v.Replicas[victim]):
 			victim = i
 		}

@@ -72,6 +72,9 @@ func TestAMendedRecordSaysWhatThePromiseDoes(t *testing.T) {
 	if n.Primary != want || n.Clean || n.FenceRequest != (FenceRequest{}) || n.RecoveryPoint != at(e1, 2) || !cmp.Equal(n.Losses, p.Losses) || !cmp.Equal(n.Lineage, p.Lineage) {
 		t.Errorf("mended is %+v", n)
 	}
+	if len(n.Keys) > 0 {
+		t.Errorf("a volume of copies has the keys %v", n.Keys)
+	}
 	for name, tt := range map[string]struct {
 		edits []func(*NodeFacts)
 		want  Phase

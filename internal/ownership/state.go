@@ -88,7 +88,7 @@ func RoleOf(v *Volume, node string) Role {
 	switch {
 	case !v.ownedBy(node):
 		return Standby
-	case !r.Unstaged.IsZero() && r.Unstaged == v.Epoch:
+	case r.Unstaged == v.Epoch:
 		return Demoting
 	case v.Primary.Phase == Preparing:
 		return Taking
