@@ -87,8 +87,9 @@ type Mounter interface {
 	Grow(ctx context.Context, r GrowRequest) error
 
 	// Trim discards the free blocks in a part of a filesystem that is mounted at the target. The
-	// mount is busy meanwhile, so the caller asks for parts that take no more than moments. A
-	// filesystem that can discard nothing, or is read-only, is ErrUnsupported.
+	// mount is busy meanwhile, so the caller asks for small parts. A filesystem of which a smaller
+	// part would be discarded again by the next call is trimmed further: Trimmed.Next tells. One
+	// that can discard nothing, or is read-only, is ErrUnsupported.
 	Trim(ctx context.Context, r TrimRequest) (Trimmed, error)
 
 	// Stats returns the figures of the filesystem mounted at a path, or

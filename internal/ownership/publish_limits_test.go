@@ -36,7 +36,7 @@ func TestAnAttachmentBeginsAsNewAndKeepsWhatItsNodeHasSaid(t *testing.T) {
 	}
 }
 
-func TestNoAttachmentIsTakenFromWhoNeedsIt(t *testing.T) {
+func TestNoAttachmentIsTakenFromANodeThatNeedsIt(t *testing.T) {
 	roomy := func(v *Volume) { v.Sharing.MaxShares = 4 }
 	asked := func(v *Volume) { v.FenceRequest = FenceRequest{"c", e2} }
 	tests := map[string]struct {
@@ -68,7 +68,7 @@ func TestNoAttachmentIsTakenFromWhoNeedsIt(t *testing.T) {
 	}
 }
 
-func TestAttachmentsThatNobodyWantsExpireTogether(t *testing.T) {
+func TestAttachmentsThatNoPodWantsExpireTogether(t *testing.T) {
 	idle := volume(shared, func(v *Volume) { v.Sharing.MaxShares = 4 })
 	a := OverseeRules.Decide(overseeing(idle))
 	expect(t, a, verdict{Record, Unused})
@@ -148,7 +148,7 @@ func TestTheKeysOfTwoNodesDiffer(t *testing.T) {
 	}
 }
 
-// Whose key a disk has, is said to the person who has to find that node.
+// The message names the node whose key a disk has, so that an administrator finds that node.
 func TestAKeyIsReadFromTheRecordOrFromWhatNodesPromised(t *testing.T) {
 	v := volume(owned(Preparing), shared)
 	fence := Key{Node: "b", Epoch: e2, Fence: true}

@@ -102,7 +102,8 @@ func TestAStandbyHasShutAWriterOutOnlyIfItsOwnSessionHoldsTheDisk(t *testing.T) 
 	}
 }
 
-// Whoever acts on a request that is not its own, or is over, takes the disk from a writer that nobody wants to stop.
+// A standby that acts on another node's request, or on one that is over, takes the disk from a writer that no
+// controller wants to stop.
 func TestAWriterIsShutOutOnlyOnItsOpenEpochsRequest(t *testing.T) {
 	request := func(node string, e lineage.Epoch) func(*Volume) {
 		return func(v *Volume) { v.FenceRequest = FenceRequest{Executor: node, Epoch: e} }

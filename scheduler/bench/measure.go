@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"berth.dev/berth/test/scrape"
 )
 
 // side is one thing that is measured: a scheduler and a kind of pod.
@@ -32,7 +34,7 @@ type sample struct {
 	// the end.
 	failed, stuck int
 	// of the pods at once:
-	writes, batching, calls counts
+	writes, batching, calls scrape.Counts
 }
 
 // Limits of one measurement.
@@ -165,7 +167,7 @@ func (g *stage) atOnce(ctx context.Context, c *scheduler, s side, pods int, out 
 	out.processor = (after.processor - before.processor) / time.Duration(pods)
 	out.whole = (after.whole - before.whole) / time.Duration(pods)
 	out.failed = after.failed - before.failed
-	out.writes, out.batching, out.calls = after.writes.since(before.writes), after.batching.since(before.batching), after.calls
+	out.writes, out.batching, out.calls = after.writes.Since(before.writes), after.batching.Since(before.batching), after.calls
 	return <-profiled
 }
 
@@ -173,7 +175,7 @@ func (g *stage) atOnce(ctx context.Context, c *scheduler, s side, pods int, out 
 type state struct {
 	processor, whole        time.Duration
 	failed                  int
-	writes, batching, calls counts
+	writes, batching, calls scrape.Counts
 }
 
 func (g *stage) look(ctx context.Context, c *scheduler) (s state, err error) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/test/scrape"
 )
 
 const exposed = `# TYPE apiserver_request_total counter
@@ -25,31 +27,20 @@ scheduler_plugin_execution_duration_seconds_count{extension_point="PreFilter",pl
 `
 
 func TestMetricsAreCountedByTheirLabels(t *testing.T) {
-	from, err := parse([]byte(exposed))
+	from, err := scrape.Parse([]byte(exposed))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tt := range map[string]struct{ got, want counts }{
-		"writes, those that failed too, and neither reads nor leases": {writes(from), counts{"POST pods/binding": 6, "APPLY volumes/status": 3}},
-		"batching by result":        {batching(from), counts{"hint_used": 8, "no_hint": 2}},
-		"calls of Berth's plugins":  {calls(from), counts{"Berth PreFilter": 10, "timed Berth PreFilter Skip": 4}},
-		"what has grown":            {counts{"a": 5, "b": 2}.since(counts{"a": 1, "b": 2}), counts{"a": 4}},
-		"nothing of other families": {writes(nil), counts{}},
+	for name, tt := range map[string]struct{ got, want scrape.Counts }{
+		"writes, those that failed too, and neither reads nor leases": {writes(from), scrape.Counts{"POST pods/binding": 6, "APPLY volumes/status": 3}},
+		"batching by result":        {batching(from), scrape.Counts{"hint_used": 8, "no_hint": 2}},
+		"calls of Berth's plugins":  {calls(from), scrape.Counts{"Berth PreFilter": 10, "timed Berth PreFilter Skip": 4}},
+		"nothing of other families": {writes(nil), scrape.Counts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, tt.got); diff != "" {
 				t.Error(diff)
 			}
 		})
-	}
-	if _, err := parse([]byte("{{{")); err == nil {
-		t.Error("what is no metrics is taken for some")
-	}
-}
-
-func TestCountsAreSummedByPrefix(t *testing.T) {
-	c := counts{"Berth Filter": 1, "Berth PreFilter": 2, "BerthVolumeBinding Filter": 4}
-	if got := c.sum("Berth "); got != 3 {
-		t.Errorf("got %v, want 3", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"berth.dev/berth/scheduler/internal/controlplane"
+	"berth.dev/berth/test/scrape"
 )
 
 // profile is a way to configure the scheduler.
@@ -158,10 +159,10 @@ func (c *scheduler) get(ctx context.Context, path string) ([]byte, error) {
 	return body, err
 }
 
-func (c *scheduler) metrics(ctx context.Context) (families, error) {
+func (c *scheduler) metrics(ctx context.Context) (scrape.Families, error) {
 	raw, err := c.get(ctx, "/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("reading the scheduler's metrics: %w", err)
 	}
-	return parse(raw)
+	return scrape.Parse(raw)
 }

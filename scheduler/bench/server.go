@@ -17,6 +17,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/scheduler/internal/controlplane"
+	"berth.dev/berth/test/scrape"
 )
 
 // server is a running API server.
@@ -94,10 +95,10 @@ func (s *server) version() (string, error) {
 }
 
 // metrics are the API server's.
-func (s *server) metrics(ctx context.Context) (families, error) {
+func (s *server) metrics(ctx context.Context) (scrape.Families, error) {
 	raw, err := s.core.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	return parse(raw)
+	return scrape.Parse(raw)
 }

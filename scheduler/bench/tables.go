@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"berth.dev/berth/test/figures"
+	"berth.dev/berth/test/scrape"
 )
 
 // sidesTable shows the figures of each side on so many nodes.
@@ -57,17 +59,17 @@ func (c comparison) wants(nodes int) string {
 func (r *results) writesTable(nodes int) *figures.Table {
 	var named []string
 	names := map[string]bool{}
-	perPod := map[string]counts{}
+	perPod := map[string]map[string]float64{}
 	for _, s := range r.wanted() {
 		samples := r.samples[nodes][s.name]
 		if len(samples) == 0 {
 			continue
 		}
-		named, perPod[s.name] = append(named, s.name), counts{}
+		named, perPod[s.name] = append(named, s.name), map[string]float64{}
 		for _, one := range samples {
 			for what, n := range one.writes {
 				names[what] = true
-				perPod[s.name][what] += n / float64(one.pods*len(samples))
+				perPod[s.name][what] += float64(n) / float64(one.pods*len(samples))
 			}
 		}
 	}
@@ -91,7 +93,7 @@ func (r *results) skipTable(nodes int) *figures.Table {
 		if len(samples) == 0 || s.kind != (kind{}) {
 			continue
 		}
-		called, hints := counts{}, counts{}
+		called, hints := scrape.Counts{}, scrape.Counts{}
 		for _, one := range samples {
 			for what, n := range one.calls {
 				called[what] += n
@@ -101,9 +103,10 @@ func (r *results) skipTable(nodes int) *figures.Table {
 			}
 		}
 		skipped := called["timed Berth PreFilter Skip"]
-		other := called.sum("timed Berth PreFilter") - skipped
-		filtered := called.sum("Berth Filter") + called.sum("Berth Score")
-		t.Add(s.name, number(skipped), number(other), number(filtered), number(hints.sum("")), figures.Digits(100*hints["hint_used"]/max(hints.sum(""), 1)))
+		other := called.Total("timed Berth PreFilter") - skipped
+		filtered := called.Total("Berth Filter") + called.Total("Berth Score")
+		t.Add(s.name, strconv.Itoa(skipped), strconv.Itoa(other), strconv.Itoa(filtered), strconv.Itoa(hints.Total("")),
+			figures.Digits(100*float64(hints["hint_used"])/float64(max(hints.Total(""), 1))))
 	}
 	return t
 }
@@ -140,8 +143,6 @@ func whole(s sample) float64     { return milliseconds(s.whole) }
 func medianOf(d []time.Duration) time.Duration { return figures.Quantile(d, 0.5) }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func number(n float64) string { return fmt.Sprintf("%.0f", n) }
 
 func sorted(set map[string]bool) []string {
 	var all []string

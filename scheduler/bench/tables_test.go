@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth.dev/berth/test/scrape"
 )
 
 // measured is a run of two rounds on ten nodes.
@@ -15,7 +17,7 @@ func measured(pattern string) *results {
 	for _, s := range r.wanted() {
 		one := sample{
 			pods: 10, rate: 50, alone: []time.Duration{time.Second}, processor: 2 * time.Millisecond, whole: 20 * time.Millisecond,
-			writes: counts{"POST pods": 10}, batching: counts{"hint_used": 9, "no_hint": 1}, calls: counts{"timed Berth PreFilter Skip": 3},
+			writes: scrape.Counts{"POST pods": 10}, batching: scrape.Counts{"hint_used": 9, "no_hint": 1}, calls: scrape.Counts{"timed Berth PreFilter Skip": 3},
 		}
 		if s.profile == stock {
 			one.rate, one.failed, one.stuck = 25, 4, 1

@@ -110,9 +110,7 @@ func build(ctx context.Context, c *code, all []*mutant) (*tests, error) {
 			break
 		}
 		suite := suite{dir: filepath.Join(c.root, tested), binary: filepath.Join(dir, fmt.Sprintf("tests-%d", i))}
-		if suite.flags, err = flagsOf(ctx, tested); !c.target.long {
-			suite.flags = append(suite.flags, "-test.short")
-		}
+		suite.flags, err = flagsOf(ctx, tested, c.target.long)
 		if err == nil {
 			_, err = output(ctx, "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", suite.binary, "./"+tested)
 		}
@@ -127,12 +125,16 @@ func build(ctx context.Context, c *code, all []*mutant) (*tests, error) {
 
 // flagsOf returns flags that keep the tests of a package from writing to the tree. rapid would
 // record a failed example and begin with it the next time, although the code is correct.
-func flagsOf(ctx context.Context, tested string) ([]string, error) {
+// Tests that are not to be long are told so.
+func flagsOf(ctx context.Context, tested string, long bool) (flags []string, err error) {
 	used, err := output(ctx, "go", "list", "-test", "-deps", "./"+tested)
 	if slices.Contains(strings.Fields(string(used)), "pgregory.net/rapid") {
-		return []string{"-rapid.nofailfile"}, err
+		flags = append(flags, "-rapid.nofailfile")
 	}
-	return nil, err
+	if !long {
+		flags = append(flags, "-test.short")
+	}
+	return flags, err
 }
 
 func (t *tests) remove() { os.RemoveAll(t.dir) }

@@ -27,7 +27,8 @@ the StatefulSet, which act at once, and a kubelet that makes no containers. That
 failed after the pauses of a real one (0.5 s, then twice as long each time), and these are in the times. The
 writer syncs and acknowledges each record, and pauses for 0.1 s. After each round the bench judges the records
 of the file as `+"`hack/verify-lun`"+` does. Each round is a line of `+"`failover-native.jsonl`"+`: all rounds since the
-code of failover last changed, those that failed included.
+code of failover last changed, those that failed included. The requests of a cluster at rest, which the last table
+counts, are in `+"`failover-native-requests.jsonl`"+`.
 
 `)
 	sums(w, all)

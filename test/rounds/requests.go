@@ -12,24 +12,11 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/test/figures"
+	"berth.dev/berth/test/scrape"
 )
 
 // Refused follows a resource's name in the count of requests that changed nothing.
 const Refused = ", refused"
-
-// Counts are numbers of requests, by resource.
-type Counts map[string]int
-
-// Since returns how much each count has grown, without those that have not.
-func (c Counts) Since(before Counts) Counts {
-	grown := Counts{}
-	for name, n := range c {
-		if n -= before[name]; n > 0 {
-			grown[name] = n
-		}
-	}
-	return grown
-}
 
 // Requests are those by which a cluster at rest has changed something in its API server.
 type Requests struct {
@@ -40,8 +27,8 @@ type Requests struct {
 	// Seconds in which they were counted.
 	Seconds float64 `json:"seconds"`
 	// Changes by resource, and the renewals of each Lease among them, by namespace and name.
-	Changes Counts `json:"changes"`
-	Leases  Counts `json:"leases"`
+	Changes scrape.Counts `json:"changes"`
+	Leases  scrape.Counts `json:"leases"`
 }
 
 // ReadRequests reads lines.
@@ -93,7 +80,7 @@ func atRest(all []Requests) *figures.Table {
 		var guards, agents, whole []float64
 		for i := range all {
 			r := &all[i]
-			rest := float64(r.Changes.but("leases"))
+			rest := float64(r.Changes.Total("") - r.Changes["leases"])
 			for lease, n := range r.Leases {
 				switch name := lease[strings.LastIndex(lease, "/")+1:]; {
 				case strings.HasPrefix(name, v1alpha1.GuardLeasePrefix) && (name == r.Open) == row.open:
@@ -110,14 +97,4 @@ func atRest(all []Requests) *figures.Table {
 		t.Add(row.name, figures.Digits(g), figures.Digits(a), figures.Digits(w), figures.Digits(g+a+w))
 	}
 	return t
-}
-
-// but is how many requests there were to all resources but one.
-func (c Counts) but(one string) (n int) {
-	for name, count := range c {
-		if name != one {
-			n += count
-		}
-	}
-	return n
 }

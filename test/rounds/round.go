@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"berth.dev/berth/test/scrape"
 )
 
 // Round is what happened in one round. Nothing is left out of it because it went badly.
@@ -33,9 +35,10 @@ type Round struct {
 	// Acknowledged and Records are those since the disk was made.
 	Acknowledged int   `json:"acknowledged"`
 	Records      int64 `json:"records"`
-	// Changes are the requests that were to change something, from the fault to the next writer's first write, by
-	// resource. They are counted where all requests are of this cluster alone.
-	Changes Counts `json:"changes,omitempty"`
+	// Changes are the requests that changed something, from the fault to the next writer's first write, by resource;
+	// those that the API server refused are under the resource's name and Refused. They are counted if all requests
+	// are of this cluster alone.
+	Changes scrape.Counts `json:"changes,omitempty"`
 	// Harm is what the disk shows that must never be.
 	Harm []string `json:"harm,omitempty"`
 	// Failed says why the round failed, if it did.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"berth.dev/berth/test/scrape"
 )
 
 func TestThePageLeavesNoRoundOut(t *testing.T) {
@@ -44,12 +46,12 @@ func TestThePageLeavesNoRoundOut(t *testing.T) {
 func TestTheNativePageCountsBothFaults(t *testing.T) {
 	var page strings.Builder
 	Native(&page, []Round{
-		{Seed: 1, Number: 1, Fault: "node lost", Victim: "node1", Moved: true, Steps: []Step{{Suspected, 2}, {Staged, 3}}, Changes: Counts{"volumes": 5, "leases": 9}},
-		{Seed: 1, Number: 2, Fault: "both lost", Victim: "node2", Moved: true, Steps: []Step{{Suspected, 2.5}, {Staged, 5}}, Changes: Counts{"volumes": 6, "volumes, refused": 1}},
+		{Seed: 1, Number: 1, Fault: "node lost", Victim: "node1", Moved: true, Steps: []Step{{Suspected, 2}, {Staged, 3}}, Changes: scrape.Counts{"volumes": 5, "leases": 9}},
+		{Seed: 1, Number: 2, Fault: "both lost", Victim: "node2", Moved: true, Steps: []Step{{Suspected, 2.5}, {Staged, 5}}, Changes: scrape.Counts{"volumes": 6, "volumes, refused": 1}},
 		{Seed: 1, Number: 3, Fault: "node lost", Victim: "node1", Failed: "no write was acknowledged"},
 	}, []Requests{
-		{Nodes: 2, Seconds: 100, Changes: Counts{"leases": 66}, Leases: Counts{"berth-system/berth-guard-a": 10, "berth-system/berth-guard-b": 10, "berth-system/berth-agent-a": 5, "berth-system/berth-disk-controller": 40, "kube-node-lease/a": 1}},
-		{Nodes: 2, Open: "berth-guard-b", Seconds: 100, Changes: Counts{"leases": 75, "events": 10}, Leases: Counts{"berth-system/berth-guard-a": 10, "berth-system/berth-guard-b": 20, "berth-system/berth-agent-a": 5, "berth-system/berth-disk-controller": 40}},
+		{Nodes: 2, Seconds: 100, Changes: scrape.Counts{"leases": 66}, Leases: scrape.Counts{"berth-system/berth-guard-a": 10, "berth-system/berth-guard-b": 10, "berth-system/berth-agent-a": 5, "berth-system/berth-disk-controller": 40, "kube-node-lease/a": 1}},
+		{Nodes: 2, Open: "berth-guard-b", Seconds: 100, Changes: scrape.Counts{"leases": 75, "events": 10}, Leases: scrape.Counts{"berth-system/berth-guard-a": 10, "berth-system/berth-guard-b": 20, "berth-system/berth-agent-a": 5, "berth-system/berth-disk-controller": 40}},
 	})
 	for _, want := range []string{
 		"| volumes          |      2 |     5 |   5 |    6 |",

@@ -3,7 +3,6 @@
 package takeover
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -11,15 +10,12 @@ import (
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/discovery"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/test/rounds"
+	"berth.dev/berth/test/scrape"
 )
 
 // atRest is how long requests are counted while nothing happens: several renewals of each Lease.
@@ -30,7 +26,7 @@ var changing = []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLEC
 
 // changes are the requests that have changed something since the API server began, by resource, and those that were
 // to and that it refused. Its own metrics count them.
-func (p *players) changes(ctx context.Context) (rounds.Counts, error) {
+func (p *players) changes(ctx context.Context) (scrape.Counts, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(p.env.Config)
 	if err != nil {
 		return nil, err
@@ -39,32 +35,19 @@ func (p *players) changes(ctx context.Context) (rounds.Counts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(raw))
+	from, err := scrape.Parse(raw)
 	if err != nil {
-		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
+		return nil, fmt.Errorf("the API server's metrics: %w", err)
 	}
-	all := rounds.Counts{}
-	for _, m := range families["apiserver_request_total"].GetMetric() {
-		if !slices.Contains(changing, label(m, "verb")) {
-			continue
+	return from.Sum("apiserver_request_total", func(of map[string]string) string {
+		switch {
+		case !slices.Contains(changing, of["verb"]):
+			return ""
+		case !strings.HasPrefix(of["code"], "2"):
+			return of["resource"] + rounds.Refused
 		}
-		of := label(m, "resource")
-		if !strings.HasPrefix(label(m, "code"), "2") {
-			of += rounds.Refused
-		}
-		all[of] += int(m.GetCounter().GetValue())
-	}
-	return all, nil
-}
-
-func label(m *dto.Metric, name string) string {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == name {
-			return l.GetValue()
-		}
-	}
-	return ""
+		return of["resource"]
+	}), nil
 }
 
 // seeLease counts the renewals of each Lease, which the server's metrics do not tell apart.

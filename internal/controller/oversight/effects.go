@@ -19,8 +19,9 @@ import (
 )
 
 // write is E3: it writes the record that the rules decided, against the one that was read, and with it the
-// conditions that follow from it, so that a failover needs no writes of their own for them. If another process was
-// faster, nothing is written and the question is asked again.
+// conditions that follow from it, so that a failover needs no writes of their own for them. A process that does not
+// lead does so, too: a record changes only so often, so two that see the nodes differently do not contradict each
+// other without end. If another process was faster, nothing is written and the question is asked again.
 func (r *Reconciler) write(ctx context.Context, q *question, a *ownership.Action) error {
 	next, err := record.Into(q.volume, a.Next)
 	if err != nil {
@@ -47,8 +48,9 @@ func (r *Reconciler) write(ctx context.Context, q *question, a *ownership.Action
 }
 
 // endPods is E2: it ends the pods that a fence left behind. The record that was read has the fence, and
-// with it the proof. A pod is deleted by its UID and without grace: no kubelet is there to end it, or the
-// kubelet has nothing left to save in its dead mount.
+// with it the proof. A pod is deleted without grace: no kubelet is there to end it, or the kubelet has nothing
+// left to save in its dead mount. It is deleted in the version that was judged: if it has begun since, the node
+// is back and may own the next epoch. A change of the pod brings the next question.
 func (r *Reconciler) endPods(ctx context.Context, q *question) error {
 	if q.volume.Spec.Sharing != v1alpha1.Exclusive {
 		return nil // several nodes may have live mounts
@@ -70,9 +72,9 @@ func (r *Reconciler) endPods(ctx context.Context, q *question) error {
 			continue
 		}
 		err := r.Client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
-			client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+			client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
 		switch {
-		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it has ended, and another may have its name
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it has ended or changed, or another has its name
 			continue
 		case err != nil:
 			return fmt.Errorf("ending pod %s/%s on node %s: %w", pod.Namespace, pod.Name, pod.Spec.NodeName, err)

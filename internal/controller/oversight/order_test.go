@@ -197,6 +197,29 @@ func TestAPodWithALiveMountIsNeverEnded(t *testing.T) {
 	}
 }
 
+// TestAPodThatBeginsWhileItIsJudgedIsNotEnded lets the fenced node take over and begin its pod between the decision to
+// end the pod and its end.
+func TestAPodThatBeginsWhileItIsJudgedIsNotEnded(t *testing.T) {
+	inWorld(t, cluster(t, shared(phase(ownership.Fenced)), pod("db", "n1", pending)), func(w *world) {
+		r := w.controller()
+		w.dead["n1"] = true
+		edits(w, node("n1"), tainted)
+		judged := 0
+		w.server.Before = func(wr lagging.Write) error {
+			if wr.Verb == "delete" {
+				judged++
+				w.goesOn()
+				edits(w, pod("db", "n1"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
+			}
+			return nil
+		}
+		w.oversees(r)
+		if got := w.pods(); judged == 0 || !slices.Contains(got, "db") {
+			t.Errorf("%d pods were judged, and %v are left", judged, got)
+		}
+	})
+}
+
 // TestARecordFromABackupEndsNoPod: the record says that n1 owns the second epoch, and n2 has opened the third.
 func TestARecordFromABackupEndsNoPod(t *testing.T) {
 	inWorld(t, cluster(t, shared(), pod("old", "n1"), pod("new", "n2")), func(w *world) {

@@ -43,7 +43,6 @@ func inWorld(t *testing.T, objects []client.Object, play func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, server: lagging.New(t, objects...), leases: newLeases(), peers: &played{}, dead: map[string]bool{}}
 		w.server.Index(&corev1.PersistentVolume{}, upkeep.HandleIndex, upkeep.Handles(epochs))
-		w.server.DeletedByUID(&corev1.Pod{})
 		for _, o := range objects {
 			if s, is := o.(*v1alpha1.StorageNode); is {
 				w.storage = append(w.storage, s.Name)

@@ -203,6 +203,8 @@ func (a *api) remove(o client.Object, options ...client.DeleteOption) error {
 		return missing(k, o.GetName())
 	case d.Preconditions != nil && d.Preconditions.UID != nil && *d.Preconditions.UID != old.GetUID():
 		return conflict(o, "its UID is another")
+	case d.Preconditions != nil && d.Preconditions.ResourceVersion != nil && *d.Preconditions.ResourceVersion != old.GetResourceVersion():
+		return conflict(o, "it has changed")
 	}
 	next := old.DeepCopyObject().(client.Object)
 	if p, is := next.(*corev1.Pod); is && p.Spec.NodeName != "" && (d.GracePeriodSeconds == nil || *d.GracePeriodSeconds > 0) {

@@ -7,9 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +15,7 @@ import (
 
 	"berth.dev/berth/test/cluster"
 	"berth.dev/berth/test/install"
+	"berth.dev/berth/test/scrape"
 )
 
 // commandMetric counts, in an agent, the processes it started.
@@ -26,13 +24,13 @@ const commandMetric = "berth_poold_command_seconds"
 // operation is the cost of one step in a volume's life.
 type operation struct {
 	name      string
-	processes map[string]int // by command, on the volume's node
-	writes    map[string]int // to Volumes, by verb and subresource
-	lists     int            // of Volumes
+	processes scrape.Counts // by command, on the volume's node
+	writes    scrape.Counts // to Volumes, by verb and subresource
+	lists     int           // of Volumes
 }
 
 // counters are the sums at one moment.
-type counters struct{ processes, writes map[string]int }
+type counters struct{ processes, writes scrape.Counts }
 
 // countLife takes one volume through its life and counts the cost of each step.
 // It runs nothing else meanwhile, so all counted requests belong to the step.
@@ -89,7 +87,7 @@ func (r *results) count(ctx context.Context, c *cluster.Cluster, name string, do
 	if err != nil {
 		return err
 	}
-	op := operation{name: name, processes: difference(before.processes, after.processes), writes: difference(before.writes, after.writes)}
+	op := operation{name: name, processes: after.processes.Since(before.processes), writes: after.writes.Since(before.writes)}
 	for verb, n := range op.writes {
 		if strings.HasPrefix(verb, "LIST") {
 			op.lists += n
@@ -156,77 +154,46 @@ func read(ctx context.Context, c *cluster.Cluster, node string) (counters, error
 	if len(agents.Items) != 1 {
 		return counters{}, fmt.Errorf("node %s has %d agents, not one", node, len(agents.Items))
 	}
-	fromAgent, err := scrape(set.CoreV1().RESTClient().Get().Namespace(install.Namespace).Resource("pods").
+	fromAgent, err := parse(set.CoreV1().RESTClient().Get().Namespace(install.Namespace).Resource("pods").
 		Name(agents.Items[0].Name + ":9808").SubResource("proxy").Suffix("metrics").DoRaw(ctx))
 	if err != nil {
 		return counters{}, fmt.Errorf("reading the agent's metrics: %w", err)
 	}
-	fromServer, err := scrape(set.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx))
+	fromServer, err := parse(set.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx))
 	if err != nil {
 		return counters{}, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
 	return counters{processes: byCommand(fromAgent), writes: byVerb(fromServer)}, nil
 }
 
-func scrape(raw []byte, err error) (map[string]*dto.MetricFamily, error) {
+func parse(raw []byte, err error) (scrape.Families, error) {
 	if err != nil {
 		return nil, err
 	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	return parser.TextToMetricFamilies(strings.NewReader(string(raw)))
+	return scrape.Parse(raw)
 }
 
-func byCommand(families map[string]*dto.MetricFamily) map[string]int {
-	counts := map[string]int{}
-	for _, m := range families[commandMetric].GetMetric() {
-		counts[label(m, "operation")] += int(m.GetHistogram().GetSampleCount())
-	}
-	return counts
+func byCommand(from scrape.Families) scrape.Counts {
+	return from.Sum(commandMetric, func(of map[string]string) string { return of["operation"] })
 }
 
-func byVerb(families map[string]*dto.MetricFamily) map[string]int {
-	counts := map[string]int{}
-	for _, m := range families["apiserver_request_total"].GetMetric() {
-		if label(m, "group") != "berth.dev" || label(m, "resource") != "volumes" || !strings.HasPrefix(label(m, "code"), "2") {
-			continue
+func byVerb(from scrape.Families) scrape.Counts {
+	return from.Sum("apiserver_request_total", func(of map[string]string) string {
+		if of["group"] != "berth.dev" || of["resource"] != "volumes" || !strings.HasPrefix(of["code"], "2") {
+			return ""
 		}
-		key := label(m, "verb")
-		if sub := label(m, "subresource"); sub != "" {
-			key += " " + sub
-		}
-		counts[key] += int(m.GetCounter().GetValue())
-	}
-	return counts
-}
-
-func label(m *dto.Metric, name string) string {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == name {
-			return l.GetValue()
-		}
-	}
-	return ""
-}
-
-func difference(before, after map[string]int) map[string]int {
-	grown := map[string]int{}
-	for key, n := range after {
-		if n -= before[key]; n > 0 {
-			grown[key] = n
-		}
-	}
-	return grown
+		return strings.TrimSpace(of["verb"] + " " + of["subresource"])
+	})
 }
 
 // sum prints counts as "3: 2 lvcreate, 1 mkfs".
-func sum(counts map[string]int) string {
-	total, parts := 0, []string{}
+func sum(counts scrape.Counts) string {
+	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		total += counts[key]
 		parts = append(parts, fmt.Sprintf("%d %s", counts[key], key))
 	}
-	if total == 0 {
+	if len(parts) == 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%d: %s", total, strings.Join(parts, ", "))
+	return fmt.Sprintf("%d: %s", counts.Total(""), strings.Join(parts, ", "))
 }
