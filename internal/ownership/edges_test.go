@@ -1,6 +1,7 @@
 package ownership_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,6 +117,12 @@ func TestTheRoleOfAReplicaFollowsFromTheRecord(t *testing.T) {
 }
 
 func TestEveryReasonHasAMessageThatNamesItsParticulars(t *testing.T) {
+	if !slices.Contains(Reasons(), Settled) || !slices.Contains(Reasons(), ShutOut) {
+		t.Errorf("there are only the reasons %v", Reasons())
+	}
+	if m := (Why{Reason: "New"}).Message(); m != "New" {
+		t.Errorf("a reason without a message says %q", m)
+	}
 	for _, r := range Reasons() {
 		w := Why{Reason: r, Node: "a", Point: at(e1, 3), Epoch: e2, Count: 2}
 		if m := w.Message(); m == string(r) || strings.Contains(m, "%!") {

@@ -4,12 +4,10 @@ package ownership
 // may come from a backup that does not know how large the volume is, and no stream of a larger copy is
 // received. Each node grows its copy by itself, a mounted one last: while the replica of a node that
 // answers has no room, the filesystem does not grow beyond it, or that replica would fall behind. A node
-// that does not answer holds up nothing; it grows before it follows.
+// that does not answer holds up nothing; it grows before it follows. The rules before this one decide about a
+// copy that is not, or no more, one of the volume's.
 func grow(f *NodeFacts) (Action, bool) {
-	if !f.traits().Data || f.Full || f.Record.Deleting || f.Copy.Condemned {
-		return next()
-	}
-	if e, counted := f.Record.Replica(f.Me); !counted || !e.State.counts() {
+	if !f.traits().Data || f.Full || f.Record.Deleting {
 		return next()
 	}
 	size := f.Record.Size

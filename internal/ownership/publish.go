@@ -94,10 +94,8 @@ func expire(f *ControllerFacts) (Action, bool) {
 		return next()
 	}
 	going := v.with(func(n *Volume) {
-		for i := range n.Replicas {
-			if n.Replicas[i].State.counts() {
-				n.Replicas[i].State = Removing
-			}
+		for i := range n.Replicas { // entries that are Gone have left the record before
+			n.Replicas[i].State = Removing
 		}
 	})
 	for i := range v.Replicas {

@@ -60,7 +60,7 @@ func surplus(f *ControllerFacts) (Action, bool) {
 			victim = i
 		}
 	}
-	if victim < 0 || v.Deleting || !tooMany(f, &v.Replicas[victim]) {
+	if victim < 0 || !tooMany(f, &v.Replicas[victim]) {
 		return next()
 	}
 	e := v.Replicas[victim]

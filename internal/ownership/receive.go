@@ -31,7 +31,7 @@ func Receive(c *Copy, mounted bool, s *Stream) (accept bool, why Why) {
 		return false, Why{Reason: WouldDestroyBranch, Point: tip}
 	case !s.Base.IsZero() && s.Base != tip:
 		return false, Why{Reason: WrongBase, Point: s.Base}
-	case !s.Base.IsZero() && s.Target.Seq <= s.Base.Seq:
+	case s.Target.Seq <= s.Base.Seq:
 		return false, Why{Reason: NothingNew, Point: s.Target}
 	}
 	return true, Why{Reason: Accepted, Point: s.Target}

@@ -18,7 +18,7 @@ func followUp(f *NodeFacts) (Action, bool) {
 		if p.Seq <= mine.Seq || !roomFor(f, i) {
 			continue
 		}
-		if best < 0 || p.Seq > target.Seq || p.Seq == target.Seq && better(f, i, best) {
+		if p.Seq > target.Seq || p.Seq == target.Seq && better(f, i, best) {
 			best, target = i, p
 		}
 	}

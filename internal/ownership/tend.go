@@ -61,7 +61,7 @@ func stepDown(f *NodeFacts) (Action, bool) {
 
 // activateAgain records Active for a mounted volume. No kubelet asks for what it has, so Stage cannot.
 func activateAgain(f *NodeFacts) (Action, bool) {
-	if !f.Mounted || !f.traits().Owned {
+	if !f.Mounted {
 		return next()
 	}
 	return activate(f)
@@ -71,14 +71,14 @@ func activateAgain(f *NodeFacts) (Action, bool) {
 // ended. A disk that is away for a moment has refused nothing.
 func shutOut(f *NodeFacts) bool {
 	d, mine := &f.Disk, Key{Node: f.Me, Epoch: f.Record.Epoch}
-	if !f.traits().Reserves || d.Link != Attached || d.Holder == mine.Raw() {
+	if d.Link != Attached || d.Holder == mine.Raw() {
 		return false
 	}
 	return d.Holder != 0 || f.Record.Sharing.Persistent
 }
 
 func giveUp(f *NodeFacts) (Action, bool) {
-	if f.Wanted || f.Mounted || !f.traits().Owned || !f.Record.ownedBy(f.Me) {
+	if f.Wanted || f.Mounted || !f.Record.ownedBy(f.Me) {
 		return next()
 	}
 	return Action{Verb: GiveUp, Why: Why{Reason: NotWanted}}, true
@@ -137,13 +137,10 @@ func report(f *NodeFacts) (Action, bool) {
 	if state == Lost && (e.State == Reserved || e.State == Syncing) {
 		return next()
 	}
-	if e.State == state && (e.Point == point || !f.traits().Data) {
-		return next()
-	}
 	if !state.MayFollow(e.State) {
 		state = Syncing
 	}
-	if e.State == state && e.Point == point {
+	if e.State == state && (e.Point == point || !f.traits().Data) {
 		return next()
 	}
 	return record(f.Record.with(func(n *Volume) {

@@ -114,15 +114,16 @@ func TestAWriterIsShutOutOnlyOnItsOpenEpochsRequest(t *testing.T) {
 		disk  func(*NodeFacts)
 		acts  bool
 	}{
-		"the request is for it":                {[]func(*Volume){request("b", e2)}, attached(writer), true},
-		"it has nothing to do with the writer": {[]func(*Volume){request("b", e2)}, attached(Key{}), true},
-		"another node is asked":                {[]func(*Volume){request("c", e2)}, attached(writer), false},
-		"an earlier epoch was to end":          {[]func(*Volume){request("b", e1)}, attached(writer), false},
-		"nobody is asked":                      {nil, attached(writer), false},
-		"the epoch is over":                    {[]func(*Volume){request("b", e2), func(v *Volume) { v.Primary.Phase = Fenced }}, attached(writer), false},
-		"it is the writer":                     {[]func(*Volume){request("b", e2), func(v *Volume) { v.Primary.Node = "b" }}, attached(writer), false},
-		"a later epoch has the disk":           {[]func(*Volume){request("b", e2)}, attached(Key{Node: "c", Epoch: e3}), false},
-		"the disk is not attached":             {[]func(*Volume){request("b", e2)}, link(Attaching), false},
+		"the request is for it":                                 {[]func(*Volume){request("b", e2)}, attached(writer), true},
+		"it has nothing to do with the writer":                  {[]func(*Volume){request("b", e2)}, attached(Key{}), true},
+		"another node is asked":                                 {[]func(*Volume){request("c", e2)}, attached(writer), false},
+		"an earlier epoch was to end":                           {[]func(*Volume){request("b", e1)}, attached(writer), false},
+		"an earlier epoch was to end, and no node has the disk": {[]func(*Volume){request("b", e1)}, attached(Key{}), false},
+		"nobody is asked":                                       {nil, attached(writer), false},
+		"the epoch is over":                                     {[]func(*Volume){request("b", e2), func(v *Volume) { v.Primary.Phase = Fenced }}, attached(writer), false},
+		"it is the writer":                                      {[]func(*Volume){request("b", e2), func(v *Volume) { v.Primary.Node = "b" }}, attached(writer), false},
+		"a later epoch has the disk":                            {[]func(*Volume){request("b", e2)}, attached(Key{Node: "c", Epoch: e3}), false},
+		"the disk is not attached":                              {[]func(*Volume){request("b", e2)}, link(Attaching), false},
 		"it has said so before": {[]func(*Volume){request("b", e2), entry("b", func(r *Replica) { r.Fenced = e2 })},
 			holding(Key{Node: "b", Epoch: e2, Fence: true}), false},
 	}
@@ -193,9 +194,14 @@ func TestACopyThatIsNotThereIsAdmittedOnce(t *testing.T) {
 			t.Errorf("from %v to %v with %v", tt.state, e.State, e.Point)
 		}
 	}
-	for _, s := range []State{Reserved, Syncing} {
+	for _, s := range []State{Reserved, Syncing, Failed} {
 		if a := TendRules.Decide(on("b", volume(state("b", s)), gone)); a.Verb == Record {
 			t.Errorf("one that is %v: %s", s, a.Message())
+		}
+	}
+	for _, s := range []State{Reserved, Syncing} {
+		if a := TendRules.Decide(on("b", volume(state("b", s)), gone, alone)); a.Verb == Record {
+			t.Errorf("one that is %v, of which no other answers: %s", s, a.Message())
 		}
 	}
 	if a := TendRules.Decide(on("b", volume(shared), gone, link(Attached), func(f *NodeFacts) { f.Copy.Promise = replica().Promise })); a.Reason == CopyLost {
@@ -229,6 +235,12 @@ func TestANodeReportsItsOwnEntryAndNothingThatIsSo(t *testing.T) {
 	expect(t, a, verdict{Record, Reporting})
 	if e, _ := a.Next.Replica("b"); e.State != Ready || e.Tries != 0 || !e.RetryAt.IsZero() {
 		t.Errorf("an attachment that succeeded keeps %d tries until %v", e.Tries, e.RetryAt)
+	}
+	v = volume(entry("b", func(r *Replica) { r.Tries, r.RetryAt = 3, now }), func(v *Volume) { v.RecoveryPoint = at(e1, 9) })
+	a = TendRules.Decide(on("b", v, with(known)))
+	expect(t, a, verdict{Record, Reporting})
+	if e, _ := a.Next.Replica("b"); e.State != Lagging || e.Tries != 3 || e.RetryAt.IsZero() {
+		t.Errorf("a copy that is %v has %d tries until %v", e.State, e.Tries, e.RetryAt)
 	}
 }
 
@@ -274,6 +286,7 @@ func TestASessionTakesTheDiskBackOnlyForItsOwnOpenEpoch(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, TendRules.Decide(tt.facts), tt.want) })
 	}
+	expect(t, StageRules.Decide(on("a", active, knows, free, mounted, wanted)), verdict{Done, Mounted})
 	if a := TendRules.Decide(on("a", volume(owned(Active), shared), knows, attached(mine), wanted)); a.Reason == SessionRenewed {
 		t.Error("a node that has not mounted the volume takes its reservation back")
 	}

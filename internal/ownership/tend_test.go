@@ -13,6 +13,8 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 	active, fenced, prep := volume(owned(Active)), volume(owned(Fenced)), volume(owned(Preparing))
 	disk := volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{Executor: "b", Epoch: e2} })
 	removing := volume(state("c", Removing), func(v *Volume) { v.Factor = 2 })
+	elsewhere := volume(owned(Active), func(v *Volume) { v.Primary.Node = "b" })
+	oneCopy := func(v *Volume) { v.Kind, v.Primary = OneCopy, Primary{} }
 	known := promised(volume())
 	condemned := func(c *Copy) { c.Condemned, c.DestroyAt = true, now.Add(time.Minute) }
 	due := func(c *Copy) { c.Condemned, c.DestroyAt = true, now }
@@ -25,6 +27,7 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 	}{
 		"to do nothing when all is well":                                      {on("b", volume(), with(known)), verdict{Nothing, Settled}},
 		"to close a superseded epoch":                                         {on("b", active, with(opened(e1)), mounted), verdict{Close, Superseded}},
+		"to unmount a superseded epoch after one of its own ended":            {on("b", active, with(opened(e1), func(c *Copy) { c.Closed = e2 }), mounted), verdict{Unmount, Superseded}},
 		"to unmount a superseded epoch":                                       {on("b", active, with(opened(e1), func(c *Copy) { c.Closed = e1 }), mounted), verdict{Unmount, Superseded}},
 		"to close a fenced epoch":                                             {on("a", fenced, with(opened(e2)), mounted), verdict{Close, Superseded}},
 		"to close an epoch when the device refuses the node":                  {on("a", volume(owned(Active), shared), with(opened(e2)), attached(Key{Node: "b", Epoch: e2, Fence: true}), mounted), verdict{Close, ShutOut}},
@@ -52,6 +55,13 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 		"to take a copy out of the trash when the record counts on the copy":  {on("c", volume(), with(condemned)), verdict{Reprieve, CountedOn}},
 		"to take a copy out of quarantine when the record counts on the copy": {on("c", volume(), with(func(c *Copy) { c.Quarantined = true })), verdict{Reprieve, CountedOn}},
 		"to record a copy that is lost":                                       {on("b", volume(), noCopy), verdict{Record, CopyLost}},
+		"to close an epoch of a copy that another node owns":                  {on("a", elsewhere, with(promised(elsewhere), opened(e2)), mounted), verdict{Close, Superseded}},
+		"to take no snapshot before it is due":                                {on("a", active, with(promised(active), opened(e2), dirty), mounted), verdict{Nothing, Settled}},
+		"to take no snapshot of what has not changed":                         {on("a", active, with(promised(active), opened(e2)), mounted, func(f *NodeFacts) { f.SnapshotDue = true }), verdict{Nothing, Settled}},
+		"to promise nothing where there is one copy":                          {on("a", volume(oneCopy), alone, func(f *NodeFacts) { f.Copy.Promise = Promise{} }), verdict{Nothing, Settled}},
+		"to take no snapshot where there is one copy":                         {on("a", volume(oneCopy), with(known, dirty), mounted, alone, func(f *NodeFacts) { f.SnapshotDue = true }), verdict{Nothing, Settled}},
+		"to take no snapshot of what is not mounted":                          {on("a", active, wanted, with(promised(active), opened(e2), dirty), func(f *NodeFacts) { f.SnapshotDue = true }), verdict{Nothing, Settled}},
+		"to fill a copy anew that failed":                                     {on("b", volume(state("b", Failed)), noCopy, alone), verdict{Record, Reporting}},
 		"to take a snapshot when it is due":                                   {on("a", active, with(promised(active), opened(e2), func(c *Copy) { c.Dirty = true }), mounted, func(f *NodeFacts) { f.SnapshotDue = true }), verdict{Snapshot, IntervalPassed}},
 		"to promise a new epoch":                                              {on("b", active), verdict{Persist, PromisingEpoch}},
 		"to put a branch aside":                                               {on("b", volume(), with(known, func(c *Copy) { c.Points = points(e1, 3, 4) })), verdict{Preserve, BranchKept}},
@@ -96,17 +106,21 @@ func TestAReplicaGrowsBeforeItFollows(t *testing.T) {
 		size  int64
 		from  string
 	}{
-		"to the size that the record asks for":                     {facts: on("b", volume(), with(known), sized(9, 5, 5, 5)), want: verdict{Grow, Growing}, size: 9},
-		"to the size of a peer, of which the record does not know": {facts: on("b", volume(), with(known), sized(5, 5, 5, 9)), want: verdict{Grow, Growing}, size: 9},
-		"before it fetches what a larger peer has":                 {facts: on("b", volume(later), with(known), ahead, sized(5, 5, 9, 9)), want: verdict{Grow, Growing}, size: 9},
-		"and not while it has no room":                             {facts: on("b", volume(), with(known), full, sized(9, 5, 5, 5)), want: verdict{Nothing, Settled}},
-		"and without room follows the peer that is no larger":      {facts: on("b", volume(later), with(known), ahead, full, sized(9, 5, 9, 5)), want: verdict{Pull, CatchingUp}, from: "c"},
-		"and without room follows no larger peer":                  {facts: on("b", volume(later), with(known), ahead, full, sized(9, 5, 9, 9)), want: verdict{Nothing, Settled}},
-		"and never to less":                                        {facts: on("b", volume(), with(known), sized(5, 9, 5, 5)), want: verdict{Nothing, Settled}},
-		"and not when it is to go":                                 {facts: on("c", volume(state("c", Removing), func(v *Volume) { v.Factor = 2 }), with(known), sized(9, 5, 5, 5)), want: verdict{Condemn, Unneeded}},
-		"and a mounted one grows when all others have":             {facts: on("a", active, with(mine...), mounted, sized(9, 5, 9, 9)), want: verdict{Grow, Growing}, size: 9},
-		"and a mounted one waits for one that has not":             {facts: on("a", active, with(mine...), mounted, sized(9, 5, 9, 5)), want: verdict{Nothing, Settled}},
-		"and a mounted one waits for none that is silent":          {facts: on("a", active, with(mine...), mounted, sized(9, 5, 9), func(f *NodeFacts) { f.Peers = f.Peers[:1] }), want: verdict{Grow, Growing}, size: 9},
+		"to the size that the record asks for":                           {facts: on("b", volume(), with(known), sized(9, 5, 5, 5)), want: verdict{Grow, Growing}, size: 9},
+		"to the size of a peer, of which the record does not know":       {facts: on("b", volume(), with(known), sized(5, 5, 5, 9)), want: verdict{Grow, Growing}, size: 9},
+		"before it fetches what a larger peer has":                       {facts: on("b", volume(later), with(known), ahead, sized(5, 5, 9, 9)), want: verdict{Grow, Growing}, size: 9},
+		"and not while it has no room":                                   {facts: on("b", volume(), with(known), full, sized(9, 5, 5, 5)), want: verdict{Nothing, Settled}},
+		"and without room follows the peer that is no larger":            {facts: on("b", volume(later), with(known), ahead, full, sized(9, 5, 9, 5)), want: verdict{Pull, CatchingUp}, from: "c"},
+		"and without room follows no larger peer":                        {facts: on("b", volume(later), with(known), ahead, full, sized(9, 5, 9, 9)), want: verdict{Nothing, Settled}},
+		"and never to less":                                              {facts: on("b", volume(), with(known), sized(5, 9, 5, 5)), want: verdict{Nothing, Settled}},
+		"and not when it is to go":                                       {facts: on("c", volume(state("c", Removing), func(v *Volume) { v.Factor = 2 }), with(known), sized(9, 5, 5, 5)), want: verdict{Condemn, Unneeded}},
+		"and a mounted one grows when all others have":                   {facts: on("a", active, with(mine...), mounted, sized(9, 5, 9, 9)), want: verdict{Grow, Growing}, size: 9},
+		"and a mounted one waits for one that has not":                   {facts: on("a", active, with(mine...), mounted, sized(9, 5, 9, 5)), want: verdict{Nothing, Settled}},
+		"and a mounted one waits for none that the record does not have": {facts: on("a", volume(owned(Active), func(v *Volume) { v.Replicas = v.Replicas[:2] }), with(mine...), mounted, sized(9, 5, 9, 5)), want: verdict{Grow, Growing}, size: 9},
+		"and a mounted one waits for none that is to go":                 {facts: on("a", volume(owned(Active), state("c", Removing)), with(mine...), mounted, sized(9, 5, 9, 5)), want: verdict{Grow, Growing}, size: 9},
+		"and not with a volume that is deleted":                          {facts: on("a", volume(owned(Active), deleting), with(mine...), mounted, sized(9, 5, 9, 9)), want: verdict{Nothing, Settled}},
+		"and a disk does not grow by a node":                             {facts: on("a", volume(owned(Active), shared), with(promised(volume(owned(Active), shared)), opened(e2)), holding(Key{Node: "a", Epoch: e2}), mounted, sized(9, 0, 9, 9)), want: verdict{Nothing, Settled}},
+		"and a mounted one waits for none that is silent":                {facts: on("a", active, with(mine...), mounted, sized(9, 5, 9), func(f *NodeFacts) { f.Peers = f.Peers[:1] }), want: verdict{Grow, Growing}, size: 9},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -218,6 +232,13 @@ func TestAStreamIsJudgedBeforeItsFirstByte(t *testing.T) {
 		"a full copy does not replace a branch": {func(c *Copy, s *Stream) {
 			s.Base, c.Points = lineage.Point{}, points(e1, 3, 4)
 		}, false, WouldDestroyBranch},
+		"the next increment in the same epoch is accepted": {func(c *Copy, _ *Stream) { c.Promise.Epoch = e2 }, false, Accepted},
+		"a full copy does not replace what is as new": {func(c *Copy, s *Stream) {
+			s.Base, c.Points = lineage.Point{}, []lineage.Point{at(e2, 4)}
+		}, false, WouldDestroyBranch},
+		"a full copy does not replace another history": {func(c *Copy, s *Stream) {
+			s.Base, c.Points = lineage.Point{}, points(e3, 1)
+		}, false, WouldDestroyBranch},
 		"a full copy replaces a branch put aside": {func(c *Copy, s *Stream) {
 			s.Base, c.Points, c.Preserved = lineage.Point{}, points(e1, 3, 4), at(e1, 4)
 		}, false, Accepted},
@@ -272,16 +293,29 @@ func TestTheControllerKeepsTheNumberOfReplicas(t *testing.T) {
 	extra := func(f *ControllerFacts) { f.Nodes = append(f.Nodes, Machine{Name: "d", Fits: true, Slots: 1}) }
 	two := func(v *Volume) { v.Factor = 2 }
 	all := func(f *ControllerFacts) { f.Peers = append(f.Peers, Peer{Node: "a", Copy: replica(), Confirmed: true}) }
+	answers := func(f *ControllerFacts) { f.Witnesses = nil }
+	behind := func(f *ControllerFacts) {
+		for i := range f.Peers {
+			f.Peers[i].Copy.Points = points(e1, 1, 2)
+		}
+	}
 	tests := map[string]struct {
 		facts *ControllerFacts
 		want  verdict
 	}{
-		"a gone replica leaves the record":                 {overseeing(volume(state("c", Gone))), verdict{Record, CopyGone}},
-		"a replica that is missing for long is replaced":   {overseeing(volume(), extra, lost("c")), verdict{Record, TooFewReplicas}},
-		"no replica is built on a node without room":       {overseeing(volume(), extra, lost("c"), func(f *ControllerFacts) { f.Nodes[3].Fits = false }), verdict{Nothing, Settled}},
-		"no replica is built while the brake holds":        {overseeing(volume(), extra, lost("b", "c")), verdict{Wait, BrakeHeld}},
-		"a surplus replica is marked":                      {overseeing(volume(two), all), verdict{Record, TooManyReplicas}},
-		"no replica is marked while too few others answer": {overseeing(volume(two)), verdict{Wait, TooFewOthers}},
+		"a gone replica leaves the record":                   {overseeing(volume(state("c", Gone))), verdict{Record, CopyGone}},
+		"a replica that is missing for long is replaced":     {overseeing(volume(), extra, lost("c")), verdict{Record, TooFewReplicas}},
+		"no replica is built on a node without room":         {overseeing(volume(), extra, lost("c"), func(f *ControllerFacts) { f.Nodes[3].Fits = false }), verdict{Nothing, Settled}},
+		"no replica is built while the brake holds":          {overseeing(volume(), extra, lost("b", "c")), verdict{Wait, BrakeHeld}},
+		"a replica that is to go counts no more":             {overseeing(volume(state("c", Removing)), extra), verdict{Record, TooFewReplicas}},
+		"a replica that answers again is not missing":        {overseeing(volume(), extra, func(f *ControllerFacts) { f.Nodes[2].LostFor = time.Hour }), verdict{Nothing, Settled}},
+		"a copy needs no slot of its node":                   {overseeing(volume(), extra, lost("c"), func(f *ControllerFacts) { f.Nodes[3].Slots = 0 }), verdict{Record, TooFewReplicas}},
+		"no replica is built on a node that is lost":         {overseeing(volume(func(v *Volume) { v.Factor = 4 }), extra, lost("d")), verdict{Nothing, Settled}},
+		"no replica is built for a volume that is deleted":   {overseeing(volume(owned(Active), deleting, func(v *Volume) { v.Replicas = v.Replicas[:1] }), extra, answers), verdict{Nothing, Settled}},
+		"a replica is kept that has more than others answer": {overseeing(volume(two, owned(Active), state("c", Lagging)), all, answers, behind), verdict{Wait, TooFewOthers}},
+		"a point that is not the volume's keeps no replica":  {overseeing(volume(two, entry("c", func(r *Replica) { r.State, r.Point = Lagging, at(e1, 9) })), all), verdict{Record, TooManyReplicas}},
+		"a surplus replica is marked":                        {overseeing(volume(two), all), verdict{Record, TooManyReplicas}},
+		"no replica is marked while too few others answer":   {overseeing(volume(two)), verdict{Wait, TooFewOthers}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, OverseeRules.Decide(tt.facts), tt.want) })
@@ -295,11 +329,13 @@ func TestTheLeastUsefulReplicaGoesFirst(t *testing.T) {
 		facts *ControllerFacts
 		want  string
 	}{
-		"the last by name goes among equals":    {overseeing(volume(two), all), "c"},
-		"a dead replica goes before all others": {overseeing(volume(two), all, lost("b")), "b"},
-		"a replica that is not ready goes":      {overseeing(volume(two, state("a", Lagging)), all), "a"},
-		"the replica furthest behind goes":      {overseeing(volume(two, entry("b", older)), all), "b"},
-		"the owner never goes, however useless": {overseeing(volume(two, owned(Active), state("a", Lagging)), all, func(f *ControllerFacts) { f.Witnesses = nil }), "c"},
+		"the last by name goes among equals":            {overseeing(volume(two), all), "c"},
+		"a dead replica goes before all others":         {overseeing(volume(two), all, lost("b")), "b"},
+		"a replica that is not ready goes":              {overseeing(volume(two, state("a", Lagging)), all), "a"},
+		"the replica furthest behind goes":              {overseeing(volume(two, entry("b", older)), all), "b"},
+		"a replica that is not ready goes, the last":    {overseeing(volume(two, state("c", Lagging)), all), "c"},
+		"a replica that is not ready goes, one between": {overseeing(volume(two, state("b", Lagging)), all), "b"},
+		"the owner never goes, however useless":         {overseeing(volume(two, owned(Active), state("a", Lagging)), all, func(f *ControllerFacts) { f.Witnesses = nil }), "c"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

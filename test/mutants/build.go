@@ -110,7 +110,7 @@ func build(ctx context.Context, c *code, all []*mutant) (*tests, error) {
 			break
 		}
 		suite := suite{dir: filepath.Join(c.root, tested), binary: filepath.Join(dir, fmt.Sprintf("tests-%d", i))}
-		suite.flags, err = flagsOf(ctx, tested, c.target.long)
+		suite.flags, err = flagsOf(ctx, tested)
 		if err == nil {
 			_, err = output(ctx, "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", suite.binary, "./"+tested)
 		}
@@ -123,16 +123,13 @@ func build(ctx context.Context, c *code, all []*mutant) (*tests, error) {
 	return t, nil
 }
 
-// flagsOf returns flags that keep the tests of a package from writing to the tree. rapid would
-// record a failed example and begin with it the next time, although the code is correct.
-// Tests that are not to be long are told so.
-func flagsOf(ctx context.Context, tested string, long bool) (flags []string, err error) {
+// flagsOf returns flags that make the tests of a package short, and keep them from writing to the tree. rapid
+// would record a failed example and begin with it the next time, although the code is correct.
+func flagsOf(ctx context.Context, tested string) ([]string, error) {
+	flags := []string{"-test.short"}
 	used, err := output(ctx, "go", "list", "-test", "-deps", "./"+tested)
 	if slices.Contains(strings.Fields(string(used)), "pgregory.net/rapid") {
 		flags = append(flags, "-rapid.nofailfile")
-	}
-	if !long {
-		flags = append(flags, "-test.short")
 	}
 	return flags, err
 }

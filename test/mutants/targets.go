@@ -6,9 +6,6 @@ type target struct {
 	dir   string
 	files []string
 	with  []string
-	// long: the tests are not run in their short form. Few changes take the long one, because the
-	// quick tests are tried first.
-	long bool
 	// open says that no developer has judged the survivors yet: the command tries the target
 	// only when -packages names it, reports its survivors, and does not fail because of them.
 	open bool
@@ -37,7 +34,7 @@ var targets = []target{
 	{dir: "internal/quarantine"},
 	{dir: "internal/ledger", with: []string{"internal/ledger/oracle", "internal/schedule"}},
 	{dir: "internal/lineage", with: []string{"internal/ownership", "internal/explore"}},
-	{dir: "internal/ownership", with: []string{"internal/explore"}, long: true, open: true},
+	{dir: "internal/ownership"},
 	{dir: "internal/provision/wipe"},
 	{dir: "internal/provision/device", files: []string{"content.go", "create.go", "delete.go", "format.go", "held.go", "identity.go", "record.go", "wipe.go"}},
 	{dir: "internal/provision/engine"},

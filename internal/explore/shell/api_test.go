@@ -190,8 +190,9 @@ func edit[T any](a *api, key client.ObjectKey, change func(*T)) error {
 	return nil
 }
 
-// remove deletes an object. A pod on a node goes when its kubelet says so, unless no grace is asked for.
-func (a *api) remove(o client.Object, options ...client.DeleteOption) error {
+// remove deletes an object for a process, or for a person if that is nil. A pod on a node goes when its kubelet says
+// so, unless no grace is asked for.
+func (a *api) remove(by *process, o client.Object, options ...client.DeleteOption) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var d client.DeleteOptions
@@ -207,6 +208,10 @@ func (a *api) remove(o client.Object, options ...client.DeleteOption) error {
 		return conflict(o, "it has changed")
 	}
 	next := old.DeepCopyObject().(client.Object)
+	if p, is := next.(*corev1.Pod); is && by != nil {
+		volume, _ := a.objects[kindOf(&v1alpha1.Volume{})][client.ObjectKey{Name: volumeOf(p)}].(*v1alpha1.Volume)
+		a.w.oracle.ends(by, p, volume)
+	}
 	if p, is := next.(*corev1.Pod); is && p.Spec.NodeName != "" && (d.GracePeriodSeconds == nil || *d.GracePeriodSeconds > 0) {
 		if p.DeletionTimestamp == nil {
 			p.DeletionTimestamp = &metav1.Time{Time: time.Now()}

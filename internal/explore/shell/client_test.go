@@ -117,10 +117,7 @@ func (c *caller) Update(ctx context.Context, o client.Object, _ ...client.Update
 // Delete implements client.Writer.
 func (c *caller) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
 	return c.call(ctx, "Delete"+kindOf(o).Name(), o.GetName(), func() error {
-		if p, is := o.(*corev1.Pod); is {
-			c.p.w.oracle.ends(c.p, p)
-		}
-		return c.p.w.api.remove(o, options...)
+		return c.p.w.api.remove(c.p, o, options...)
 	})
 }
 

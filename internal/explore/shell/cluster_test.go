@@ -86,7 +86,7 @@ func (w *world) nodes() {
 		for _, v := range w.volumes {
 			for _, p := range w.pods(v) {
 				if p.Spec.NodeName == m.name && p.DeletionTimestamp == nil {
-					_ = w.api.remove(p)
+					_ = w.api.remove(nil, p)
 				}
 			}
 		}

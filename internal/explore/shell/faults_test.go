@@ -99,7 +99,7 @@ func (w *world) restores(v *volume, versions int) {
 
 func (w *world) moves(v *volume) {
 	for _, p := range w.pods(v) {
-		_ = w.api.remove(p)
+		_ = w.api.remove(nil, p)
 	}
 	w.count("pods moved")
 }

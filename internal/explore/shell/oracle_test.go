@@ -253,27 +253,26 @@ func (o *oracle) acknowledged(v *volume, data []string) {
 // began notes that a pod got its volume.
 func (o *oracle) began(types.UID) { o.w.count("pods begun") }
 
-// ends judges the end of a pod that is not asked for by its workload.
-func (o *oracle) ends(p *process, pod *corev1.Pod) {
-	now := one[corev1.Pod](o.w.api, client.ObjectKeyFromObject(pod))
-	if now == nil || p.kind != "controller" {
+// ends judges the end of a pod that is not asked for by its workload. The API server has accepted the request.
+func (o *oracle) ends(p *process, pod *corev1.Pod, v *v1alpha1.Volume) {
+	if p.kind != "controller" {
 		return
 	}
 	o.w.count("pods ended by oversight")
 	o.w.tells(p.name, "ends pod %s", pod.Name)
-	m := o.w.machine(now.Spec.NodeName)
-	r := one[v1alpha1.Volume](o.w.api, client.ObjectKey{Name: volumeOf(now)}).Status.Ownership
+	m := o.w.machine(pod.Spec.NodeName)
+	r := v.Status.Ownership
 	if m == nil || r == nil || r.Primary.Node != m.name || r.Primary.Phase != v1alpha1.PrimaryActive {
 		return
 	}
 	alive := false
 	o.w.locked(func() {
-		if k := m.kernels[volumeOf(now)]; k != nil && m.up.Load() && k.containers[now.UID] != nil {
-			c := k.containers[now.UID]
+		if k := m.kernels[volumeOf(pod)]; k != nil && m.up.Load() && k.containers[pod.UID] != nil {
+			c := k.containers[pod.UID]
 			alive = !c.killed && c.epoch == epochOf(r)
 		}
 	})
 	if alive {
-		o.w.fail("%s ends pod %s, which writes in the present epoch %v", p.name, now.Name, epochOf(r))
+		o.w.fail("%s ends pod %s, which writes in the present epoch %v", p.name, pod.Name, epochOf(r))
 	}
 }
