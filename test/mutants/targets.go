@@ -45,7 +45,7 @@ var targets = []target{
 	{dir: "internal/provision/zfs/zpool", files: []string{"leftovers.go", "plan.go", "plan_create.go", "steps.go", "subject.go"}, with: []string{"internal/provision/zfs"}},
 	{dir: "internal/provision/btrfs", files: []string{"space.go"}},
 	{dir: "internal/provision/zfs", files: []string{"create.go", "delete.go"}},
-	{dir: "internal/replicate/stream", files: []string{"receive.go", "session.go", "verify.go"}, open: true},
+	{dir: "internal/replicate/stream", files: []string{"receive.go", "session.go", "verify.go"}},
 	{dir: "internal/replicate/cert/issue", files: []string{"authority.go", "decide.go"}},
 	{dir: "internal/agent/owner"},
 	{dir: "internal/agent/attached", files: []string{"content.go", "volumes.go"}},

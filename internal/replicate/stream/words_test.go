@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,5 +254,48 @@ func TestTheLastWordArrivesThoughBytesOfThePeerAreUnread(t *testing.T) {
 		if errors.Is(o.sendErr, errPool) {
 			t.Error("the cause has left its node")
 		}
+	})
+}
+
+// held is a connection that holds one write until release is closed, also if the connection ends meanwhile.
+type held struct {
+	net.Conn
+	next           *atomic.Bool
+	began, release chan struct{}
+}
+
+func (h held) Write(b []byte) (int, error) {
+	if !h.next.CompareAndSwap(true, false) {
+		return h.Conn.Write(b)
+	}
+	close(h.began)
+	n, err := h.Conn.Write(b)
+	<-h.release
+	return n, err
+}
+
+// The sender hears that its stream has been committed while it says that it is alive.
+func TestAStreamEndsWithTheLastWriteToItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnds(t, random(wire.MaxData))
+		h := held{e.near, new(atomic.Bool), make(chan struct{}), make(chan struct{})}
+		e.near = h
+		e.to.commit = func() {
+			h.next.Store(true)
+			<-h.began
+		}
+		ended := make(chan outcome, 1)
+		go func() { ended <- e.run(t.Context()) }()
+		<-h.began
+		synctest.Wait()
+		if len(e.from.closed) != 1 || !e.from.closed[0] {
+			t.Errorf("the sender's snapshot was closed %v", e.from.closed)
+		}
+		if len(ended) > 0 {
+			t.Error("the stream has ended, and a write to its connection has not")
+		}
+		close(h.release)
+		o := <-ended
+		check(t, errors.Join(o.sendErr, o.recvErr))
 	})
 }

@@ -52,6 +52,7 @@ type pool struct {
 	openErr, halfErr, discardErr, beginErr, commitErr error
 
 	write  func(total int) error
+	commit func()
 	source func(ctx context.Context, rest []byte) io.Reader
 	closed []bool
 	// drop: what arrives is thrown away.
@@ -169,6 +170,9 @@ func (i *intake) Durable() uint64 {
 }
 
 func (i *intake) Commit(context.Context) error {
+	if i.pool.commit != nil {
+		i.pool.commit()
+	}
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()
 	if i.pool.commitErr != nil {
