@@ -209,3 +209,10 @@ func TestAnAgentThatIsAliveKeepsItsNodeFromBeingLost(t *testing.T) {
 		}
 	})
 }
+
+func TestALeaseThatWasNeverRenewedIsHeardOfWhenItIsSeen(t *testing.T) {
+	now := time.Unix(1000, 0)
+	if got := (heard{}).next("", now); !got.at.Equal(now) {
+		t.Errorf("it was heard of at %v", got.at)
+	}
+}

@@ -111,7 +111,7 @@ func leftBehind(v *ownership.Volume, pods []corev1.Pod, away func(node string) b
 		surpassed := v.Primary.Phase.Open() && v.Primary.Node != node
 		switch {
 		case fenced && gone,
-			(fenced || surpassed) && begun(p) && (gone || !deleted),
+			(fenced || surpassed) && begun(p) && !deleted,
 			surpassed && gone && deleted:
 			end = append(end, p)
 		}

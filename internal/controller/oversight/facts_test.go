@@ -3,12 +3,14 @@ package oversight
 import (
 	"os"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ownership"
@@ -84,7 +86,10 @@ func TestWhichPodsUseAClaim(t *testing.T) {
 		"its own claim":                    {pod("p", "n1", ephemeral), own, true},
 		"a claim of that name, not its":    {pod("p", "n1", ephemeral), stranger, false},
 		"a pod without volumes":            {pod("p", "n1", func(p *corev1.Pod) { p.Spec.Volumes = nil }), claim(), false},
-		"a volume that is no claim":        {pod("p", "n1", func(p *corev1.Pod) { p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{} }), claim(), false},
+		"a secret of the name of its own claim": {pod("p", "n1", func(p *corev1.Pod) {
+			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}
+		}), own, false},
+		"a volume that is no claim": {pod("p", "n1", func(p *corev1.Pod) { p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{} }), claim(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := uses(test.pod, test.claim); got != test.want {
@@ -149,6 +154,7 @@ func TestWhichPodsAFenceLeavesBehind(t *testing.T) {
 		"owned: one elsewhere that no kubelet ends":       {ownership.Active, pod("p", "n2", leaving), gone, true},
 		"owned: one elsewhere that waits and is deleted":  {ownership.Active, pod("p", "n2", pending, leaving), gone, true},
 		"owned: the same, and its kubelet ends it":        {ownership.Active, pod("p", "n2", pending, leaving), here, false},
+		"owned: one without a node that is deleted":       {ownership.Active, pod("p", "", pending, leaving), gone, false},
 		"owned: one elsewhere that waits":                 {ownership.Active, pod("p", "n2", pending), gone, false},
 		"released: one that ran, as its node still says":  {ownership.Released, pod("p", "n1"), gone, false},
 		"released: one elsewhere":                         {ownership.Released, pod("p", "n2"), gone, false},
@@ -212,6 +218,9 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 		"a pod waits for a node, and the volume is being deleted": {
 			question: question{pods: homeless, facts: ownership.ControllerFacts{Record: shared(bare, func(v *ownership.Volume) { v.Deleting = true })}}, action: nothing,
 		},
+		"a pod waits for a node, and the volume has copies": {
+			question: question{pods: homeless, facts: ownership.ControllerFacts{Record: copies(bare)}}, action: nothing,
+		},
 		"a pod waits on its node, and no node owns the volume": {
 			question: question{facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released)), Wanted: []string{"n2"}}}, action: nothing, want: later,
 		},
@@ -241,6 +250,50 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 	}
 }
 
+func TestOnlyNodesOfTheRecordAreAsked(t *testing.T) {
+	for name, tc := range map[string]struct {
+		record *ownership.Volume
+		want   []string
+	}{
+		"a node owns the volume":          {shared(), []string{"n1", "n2"}},
+		"no node ever had it":             {unused(), nil},
+		"the owner has no attachment now": {shared(func(v *ownership.Volume) { v.Replicas = v.Replicas[1:] }), []string{"n1", "n2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, cluster(t, tc.record), func(w *world) {
+				w.asked(w.controller())
+				if !slices.Equal(w.peers.asked, tc.want) {
+					t.Errorf("%q are asked", w.peers.asked)
+				}
+			})
+		})
+	}
+}
+
+// Nodes want what is attached for them. A copy is where it is.
+func TestNodesWantASharedDiskAndNoCopy(t *testing.T) {
+	stranger := func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "other" }
+	for name, tc := range map[string]struct {
+		record *ownership.Volume
+		want   []string
+	}{"a shared disk": {shared(), []string{"n1"}}, "copies": {copies(), nil}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, cluster(t, tc.record, pod("db", "n1"), pod("stranger", "n3", stranger)), func(w *world) {
+				r := w.controller()
+				r.Live.(*reads).before = func(o runtime.Object) error {
+					if _, is := o.(*corev1.PodList); is {
+						t.Error("the API server is asked for pods, and nothing is about to go")
+					}
+					return nil
+				}
+				if got := w.asked(r).facts.Wanted; !slices.Equal(got, tc.want) {
+					t.Errorf("%v want it", got)
+				}
+			})
+		})
+	}
+}
+
 // The nodes that know a later epoch than a record from a backup may be none of its replicas.
 func TestEveryNodeIsAskedOnceAPodHasWaitedForAVolumeThatNoNodeOwns(t *testing.T) {
 	at := time.Unix(1000, 0)
@@ -249,23 +302,30 @@ func TestEveryNodeIsAskedOnceAPodHasWaitedForAVolumeThatNoNodeOwns(t *testing.T)
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, LastTransitionTime: metav1.NewTime(at.Add(-d))}}
 		}
 	}
+	probed := func(p *corev1.Pod) {
+		p.Status.Conditions = append([]corev1.PodCondition{{Type: corev1.PodReady, LastTransitionTime: metav1.NewTime(at.Add(-time.Hour))}}, p.Status.Conditions...)
+	}
+	young := pod("young", "n2", pending, since(time.Second))
 	for name, test := range map[string]struct {
 		record *ownership.Volume
 		pod    *corev1.Pod
 		want   bool
 	}{
-		"it has waited for ten seconds":         {shared(phase(ownership.Released)), pod("p", "n2", pending, since(later)), true},
-		"it has waited for nine seconds":        {shared(phase(ownership.Released)), pod("p", "n2", pending, since(later-time.Second)), false},
-		"no scheduler says since when":          {shared(phase(ownership.Released)), pod("p", "n2", pending), true},
-		"a node owns the volume":                {shared(), pod("p", "n2", pending, since(time.Hour)), false},
-		"the writer was shut out":               {shared(phase(ownership.Fenced)), pod("p", "n2", pending, since(time.Hour)), false},
-		"it waits for a node":                   {shared(phase(ownership.Released)), pod("p", "", pending, since(time.Hour)), false},
-		"it has ended":                          {shared(phase(ownership.Released)), pod("p", "n2", since(time.Hour), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false},
-		"the volume is being deleted":           {shared(phase(ownership.Released), func(v *ownership.Volume) { v.Deleting = true }), pod("p", "n2", pending, since(time.Hour)), false},
-		"the volume has copies of its own data": {copies(phase(ownership.Released)), pod("p", "n2", pending, since(time.Hour)), false},
+		"another pod waits for a node for long":                  {shared(phase(ownership.Released)), pod("p", "", pending, since(time.Hour)), false},
+		"another pod has ended long ago":                         {shared(phase(ownership.Released)), pod("p", "n2", since(time.Hour), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false},
+		"it was placed a moment ago, and has been made long ago": {shared(phase(ownership.Released)), pod("p", "n2", pending, since(time.Second), probed), false},
+		"it has waited for ten seconds":                          {shared(phase(ownership.Released)), pod("p", "n2", pending, since(later)), true},
+		"it has waited for nine seconds":                         {shared(phase(ownership.Released)), pod("p", "n2", pending, since(later-time.Second)), false},
+		"no scheduler says since when":                           {shared(phase(ownership.Released)), pod("p", "n2", pending), true},
+		"a node owns the volume":                                 {shared(), pod("p", "n2", pending, since(time.Hour)), false},
+		"the writer was shut out":                                {shared(phase(ownership.Fenced)), pod("p", "n2", pending, since(time.Hour)), false},
+		"it waits for a node":                                    {shared(phase(ownership.Released)), pod("p", "", pending, since(time.Hour)), false},
+		"it has ended":                                           {shared(phase(ownership.Released)), pod("p", "n2", since(time.Hour), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false},
+		"the volume is being deleted":                            {shared(phase(ownership.Released), func(v *ownership.Volume) { v.Deleting = true }), pod("p", "n2", pending, since(time.Hour)), false},
+		"the volume has copies of its own data":                  {copies(phase(ownership.Released)), pod("p", "n2", pending, since(time.Hour)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pods := []corev1.Pod{*test.pod}
+			pods := []corev1.Pod{*test.pod, *young}
 			q := &question{pods: pods, facts: ownership.ControllerFacts{Record: test.record, Wanted: wanted(pods)}}
 			if got := adrift(q, at); got != test.want {
 				t.Errorf("every node is asked: %v", got)

@@ -164,6 +164,8 @@ func TestAWriteThatFailsIsAnErrorUnlessItHasBecomePointless(t *testing.T) {
 		"a label":                              {cluster(t, shared()), nil, "patch", errAway, "labelling node n1"},
 		"a label of a node that is gone":       {cluster(t, shared()), nil, "patch", apierrors.NewNotFound(corev1.Resource("nodes"), "n1"), ""},
 		"a condition":                          {cluster(t, unused(), pod("p", "n2")), nil, "update status", errAway, "writing the conditions"},
+		"a condition that another wrote":       {cluster(t, unused(), pod("p", "n2")), nil, "update status", apierrors.NewConflict(volumes, id, nil), ""},
+		"an event of a pod":                    {cluster(t, shared(phase(ownership.Fenced)), pod("db", "n1")), nil, "create", errAway, "connection refused"},
 		"a condition of a volume that is gone": {cluster(t, unused(), pod("p", "n2")), nil, "update status", apierrors.NewNotFound(volumes, id), ""},
 		"an event":                             {cluster(t, shared()), tainted, "create", errAway, "connection refused"},
 	} {
@@ -333,6 +335,49 @@ func TestWhichVolumesAPodMayConcern(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestARecordThatTheAPICannotHoldIsNotWritten(t *testing.T) {
+	malformed := func(f *ownership.ControllerFacts) (ownership.Action, bool) {
+		next := *f.Record
+		next.Kind = ownership.OneCopy
+		return ownership.Action{Verb: ownership.Record, Next: &next}, true
+	}
+	bare := cluster(t, shared())
+	bare[0].(*v1alpha1.Volume).Status.Ownership = nil
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		alter   func(*world, *Reconciler)
+	}{
+		"of a rule": {cluster(t, shared()), func(_ *world, r *Reconciler) {
+			r.Rules = ownership.Chain[ownership.ControllerFacts]{{Name: "malformed", Decide: malformed}}
+		}},
+		"the first": {bare, func(_ *world, r *Reconciler) { r.FreshID = func() string { return strings.Repeat("x", 1<<10) } }},
+		"the first, of a volume that says nothing of use by now": {bare, func(w *world, r *Reconciler) {
+			r.FreshID = func() string { return "fresh" }
+			read := 0
+			r.Live.(*reads).before = func(o runtime.Object) error {
+				if _, is := o.(*v1alpha1.Volume); is {
+					if read++; read == 2 {
+						edits(w, w.volume(), func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 0 })
+					}
+				}
+				return nil
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, tc.objects, func(w *world) {
+				r := w.controller()
+				tc.alter(w, r)
+				before := w.volume().Status.Ownership
+				_, err := r.Reconcile(w.t.Context(), named(id))
+				if err == nil || !cmp.Equal(before, w.volume().Status.Ownership) {
+					t.Errorf("the record is %+v, %v", w.volume().Status.Ownership, err)
+				}
+			})
+		})
+	}
 }
 
 func TestAVolumeThatCannotBeReadAgainGetsNoFirstRecord(t *testing.T) {

@@ -165,7 +165,7 @@ func using(pods []corev1.Pod, claim *corev1.PersistentVolumeClaim) (users []core
 
 // wanted are the nodes with a pod that wants the volume.
 func (r *Reconciler) wanted(ctx context.Context, q *question, live bool) ([]string, error) {
-	if !live || q.claim == nil {
+	if !live {
 		return wanted(q.pods), nil
 	}
 	claim, err := r.claimNow(ctx, q)

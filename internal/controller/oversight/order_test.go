@@ -220,6 +220,16 @@ func TestAPodThatBeginsWhileItIsJudgedIsNotEnded(t *testing.T) {
 	})
 }
 
+// The kubelet of a node that is back starts the pod in the next epoch.
+func TestAPodThatWaitsOnANodeThatIsBackIsNotEnded(t *testing.T) {
+	inWorld(t, cluster(t, shared(phase(ownership.Fenced)), pod("db", "n1", pending)), func(w *world) {
+		w.oversees(w.controller())
+		if got := w.pods(); !slices.Contains(got, "db") {
+			t.Errorf("pods are left: %v", got)
+		}
+	})
+}
+
 // TestARecordFromABackupEndsNoPod: the record says that n1 owns the second epoch, and n2 has opened the third.
 func TestARecordFromABackupEndsNoPod(t *testing.T) {
 	inWorld(t, cluster(t, shared(), pod("old", "n1"), pod("new", "n2")), func(w *world) {

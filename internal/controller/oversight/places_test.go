@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -87,11 +88,16 @@ func TestADiskThatIsAttachedNowhereIsOpenToThePodThatWaits(t *testing.T) {
 		"no pod":                     {unused(), all, nil, "", nil},
 		"a pod that waits":           {unused(), all, []client.Object{pod("p", "")}, "", []string{"n1", "n2", "n3"}},
 		"full nodes, and unfit ones": {unused(), full, []client.Object{pod("p", "")}, "", []string{"n2"}},
-		"a pod that has ended":       {unused(), all, []client.Object{pod("p", "", completed)}, "", nil},
-		"a fenced node that stopped": {unused(fenced, func(v *ownership.Volume) { v.Replicas[0].State, v.Replicas[0].Unstaged = ownership.Diverged, v.Epoch }), all, []client.Object{pod("p", "")}, "", []string{"n1", "n2", "n3"}},
-		"a volume with copies":       {copies(phase(ownership.Released), func(v *ownership.Volume) { v.Replicas = v.Replicas[:1]; v.Replicas[0].State = ownership.Lagging }), all, []client.Object{pod("p", "")}, "", nil},
-		"a node that is lost":        {unused(), all, []client.Object{pod("p", "")}, "n2", []string{"n1", "n3"}},
-		"a pod with a node":          {unused(attaching("n2")), all, []client.Object{pod("p", "n2")}, "", []string{"n2"}},
+		"a node that released it and works": {unused(func(v *ownership.Volume) {
+			v.Primary, v.Replicas = ownership.Primary{Node: "n1", Phase: ownership.Released}, []ownership.Replica{{Node: "n1", State: ownership.Ready}}
+		}), all, []client.Object{pod("p", "")}, "", []string{"n1"}},
+		"a node that released it and has it no more": {unused(func(v *ownership.Volume) { v.Primary = ownership.Primary{Node: "n1", Phase: ownership.Released} }), all,
+			[]client.Object{pod("p", "")}, "", []string{"n1", "n2", "n3"}},
+		"a pod that has ended":                                {unused(), all, []client.Object{pod("p", "", completed)}, "", nil},
+		"a fenced node that stopped":                          {unused(fenced, func(v *ownership.Volume) { v.Replicas[0].State, v.Replicas[0].Unstaged = ownership.Diverged, v.Epoch }), all, []client.Object{pod("p", "")}, "", []string{"n1", "n2", "n3"}},
+		"a volume with copies":                                {copies(phase(ownership.Released), func(v *ownership.Volume) { v.Replicas = v.Replicas[:1]; v.Replicas[0].State = ownership.Lagging }), all, []client.Object{pod("p", "")}, "", nil},
+		"a node that is lost":                                 {unused(), all, []client.Object{pod("p", "")}, "n2", []string{"n1", "n3"}},
+		"a pod with a node":                                   {unused(attaching("n2")), all, []client.Object{pod("p", "n2")}, "", []string{"n2"}},
 		"an attachment is on its way and takes the last slot": {unused(attaching("n1")), full, []client.Object{pod("p", "")}, "", []string{"n1", "n2"}},
 		"the only replica is ready": {unused(attaching("n1"), func(v *ownership.Volume) { v.Replicas[0].State = ownership.Ready }), all,
 			[]client.Object{pod("p", "")}, "", []string{"n1"}},
@@ -185,4 +191,15 @@ func TestAVolumeThatWaitsForASlotHasTheOthersThereLookedAt(t *testing.T) {
 			t.Errorf("after two minutes asked again after %s", result.RequeueAfter)
 		}
 	})
+}
+
+func TestAVolumeThatIsDeletedIsOpenToNoNode(t *testing.T) {
+	for _, deleting := range []bool{false, true} {
+		q := &question{pods: []corev1.Pod{*pod("p", "")}, facts: ownership.ControllerFacts{
+			Record: unused(func(v *ownership.Volume) { v.Deleting = deleting }), Nodes: []ownership.Machine{{Name: "n1", Fits: true, Slots: 1}},
+		}}
+		if got := open(q); len(got) > 0 == deleting {
+			t.Errorf("deleting %v: it is open to %v", deleting, got)
+		}
+	}
 }

@@ -32,11 +32,16 @@ func TestWhichPodsKeepADeadMountOnANodeThatReleased(t *testing.T) {
 		"one that its kubelet ends":                 {ownership.Released, pod("p", "n1", leaving), boot, false},
 		"one that has completed":                    {ownership.Released, pod("p", "n1", completed), boot, false},
 		"one whose kubelet stages anew, after boot": {ownership.Released, pod("p", "n1"), "boot-2", false},
+		"one whose boot no record names":            {ownership.Released, pod("p", "n1"), "", false},
 		"one on another node":                       {ownership.Released, pod("p", "n2"), boot, false},
 		"one of the owner":                          {ownership.Active, pod("p", "n1"), boot, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := stranded(shared(phase(test.phase)), []corev1.Pod{*test.pod}, func(string) string { return test.boot })
+			v := shared(phase(test.phase))
+			if test.boot == "" {
+				v.Primary.Boot = ""
+			}
+			got := stranded(v, []corev1.Pod{*test.pod}, func(string) string { return test.boot })
 			if len(got) > 0 != test.strand {
 				t.Errorf("it is stranded: %v", len(got) > 0)
 			}

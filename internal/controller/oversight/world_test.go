@@ -229,11 +229,13 @@ func (r *reads) List(ctx context.Context, list client.ObjectList, options ...cli
 // played are peers and witnesses.
 type played struct {
 	answers   []ownership.Peer
+	asked     []string
 	witnesses map[string][]ownership.Witness
 	before    func()
 }
 
 func (p *played) Ask(_ context.Context, _ string, nodes []string) (answers []ownership.Peer) {
+	p.asked = nodes
 	if p.before != nil {
 		p.before()
 	}
