@@ -179,6 +179,7 @@ func (a *Attacher) follow(ctx context.Context, node string, m *attach.Machine) {
 func (a *Attacher) list(ctx context.Context, node string, m *attach.Machine) {
 	attached, err := a.cloud.Attached(ctx, node)
 	if err != nil && !errors.Is(err, provision.ErrNotFound) {
+		m.Unlisted()
 		a.later(m, err)
 		return
 	}

@@ -24,7 +24,9 @@ type player struct {
 	disks  []shared.Disk
 	// wants are the disks that each node wants, and held those that it uses, because it has seen them attached.
 	wants, held map[string]bool
-	calm        bool
+	// silent: an operation has said that it succeeded, and had no effect.
+	silent bool
+	calm   bool
 }
 
 func TestWhatIsAttachedIsWhatNodesWant(t *testing.T) {
@@ -65,6 +67,9 @@ func (p *player) step() {
 		p.cloud.Faults().Delay(time.Duration(p.random.IntN(60)) * time.Second)
 	case n == 7:
 		p.cloud.Faults().Spoil(simcloud.Spoil{Err: errTimedOut, Disk: d.Handle, Happens: p.random.IntN(2) == 0})
+	case n == 8 && !p.silent:
+		p.silent = true // a second one in a row could not be told from a detach
+		p.cloud.Faults().Spoil(simcloud.Spoil{Silent: true})
 	case n < 20:
 		p.clock.Step(time.Duration(p.random.IntN(8000)) * time.Millisecond)
 	case n < 30:

@@ -81,9 +81,14 @@ type Memory struct {
 type End struct {
 	// Tries are the operations that ended.
 	Tries int
-	// Err is what the last one said, nil if it has carried out the order.
-	Err error
-	// Absent: a listing that was asked for afterwards does not have the disk. Listings counts those that have it.
+	// Err is what the last one said, nil if it has carried out the order. Said counts those that have, in a row.
+	Err  error
+	Said int
+	// Listed: a listing was asked for before the first operation that detaches the disk. Seen: a listing from
+	// after the order has had the disk, so that those which follow know of the attachment.
+	Listed, Seen bool
+	// Absent: the disk is detached, by the word of operations and of a listing that was asked for afterwards.
+	// Listings counts those that still have it.
 	Absent   bool
 	Listings int
 }
@@ -101,7 +106,8 @@ type Step struct {
 }
 
 // Next decides. Nothing is believed that a listing says alone: a disk is detached if an operation has said so,
-// and a listing from after it agrees.
+// and a listing from after it agrees. A listing that does not have the disk may be from before the attach. So one
+// of the listings must have had the disk, or a second operation must find that nothing is left to do.
 func (m *Machine) Next() Step { return steps.Decide(m) }
 
 var steps = decide.Chain[*Machine, Step]{
@@ -117,6 +123,9 @@ var steps = decide.Chain[*Machine, Step]{
 	}},
 	{When: func(m *Machine) bool { return m.Operation != "" }, Then: func(*Machine) Step {
 		return Step{Decision: decide.Decision{Verb: Follow, Reason: "OperationRuns", Message: "an operation of the machine is under way"}}
+	}},
+	{When: (*Machine).unlisted, Then: func(*Machine) Step {
+		return Step{Decision: decide.Decision{Verb: List, Reason: "DetachOrdered", Message: "a listing from before a detach may know of the attachment"}}
 	}},
 	{When: func(m *Machine) bool { return m.unproven() && !m.Relist.After(m.Now) }, Then: func(*Machine) Step {
 		return Step{Decision: decide.Decision{Verb: List, Reason: "DetachUnproven", Message: "an operation has detached a disk, and a listing must agree"}}
@@ -148,9 +157,9 @@ func (m *Machine) open() (open []Ordered) {
 // answered is the index of an open order that has its answer, -1 if none has.
 func (m *Machine) answered() int {
 	return slices.IndexFunc(m.Orders, func(o Ordered) bool {
-		end, ended := m.Ends[o.ID]
+		end := m.Ends[o.ID]
 		switch {
-		case !ended, o.Wish == ownership.ToAttach && o.State != ownership.Placed:
+		case end.Tries == 0, o.Wish == ownership.ToAttach && o.State != ownership.Placed:
 			return false
 		case o.Wish == ownership.ToAttach:
 			return end.Err == nil || end.Tries >= tries || Final(end.Err)
@@ -195,8 +204,12 @@ func (m *Machine) batch() (batch []Ordered) {
 
 // waits says whether a disk is detached by the word of an operation, and a listing is to agree.
 func (m *Machine) waits(o Ordered) bool {
-	end, ended := m.Ends[o.ID]
-	return ended && o.Wish == ownership.ToDetach && end.Err == nil && end.Listings < listings
+	end := m.Ends[o.ID]
+	return end.Said > 0 && o.Wish == ownership.ToDetach && end.Listings < listings
+}
+
+func (m *Machine) unlisted() bool {
+	return slices.ContainsFunc(m.open(), func(o Ordered) bool { return o.Wish == ownership.ToDetach && !m.Ends[o.ID].Listed })
 }
 
 func (m *Machine) unproven() bool { return slices.ContainsFunc(m.open(), m.waits) }
@@ -254,25 +267,50 @@ func (m *Machine) end(id string, wish ownership.Wish, err error) {
 	if wish == ownership.ToDetach && errors.Is(err, provision.ErrNotFound) {
 		err = nil
 	}
+	old := m.Ends[id]
+	next := End{Tries: old.Tries + 1, Err: err, Listed: old.Listed, Seen: old.Seen}
+	if err == nil {
+		next.Said = old.Said + 1
+	}
+	m.keep(id, next)
+}
+
+func (m *Machine) keep(id string, end End) {
 	if m.Ends == nil {
 		m.Ends = map[string]End{}
 	}
-	m.Ends[id] = End{Tries: m.Ends[id].Tries + 1, Err: err}
+	m.Ends[id] = end
 }
 
 // Lists notes a listing, which was asked for when no operation was under way.
 func (m *Machine) Lists(attached []string) {
 	m.Relist = m.Now
-	for _, o := range m.Orders {
-		end, ended := m.Ends[o.ID]
-		if !ended || o.Wish != ownership.ToDetach || end.Err != nil {
+	for _, o := range m.open() {
+		if o.Wish != ownership.ToDetach {
 			continue
 		}
-		if end.Absent = !slices.Contains(attached, o.Disk); !end.Absent {
+		end, has := m.Ends[o.ID], slices.Contains(attached, o.Disk)
+		end.Listed, end.Seen = true, end.Seen || has
+		switch {
+		case end.Said == 0:
+		case has:
 			end.Listings++
 			m.Relist = m.Now.Add(relists)
+		case end.Seen, end.Said > 1:
+			end.Absent = true
+		default:
+			end.Listings = listings // it may not know of the attachment yet: the disk is detached once more
 		}
-		m.Ends[o.ID] = end
+		m.keep(o.ID, end)
+	}
+}
+
+// Unlisted notes that the cloud did not list. Orders do not wait for a listing that only spares an operation.
+func (m *Machine) Unlisted() {
+	for _, o := range m.open() {
+		end := m.Ends[o.ID]
+		end.Listed = true
+		m.keep(o.ID, end)
 	}
 }
 

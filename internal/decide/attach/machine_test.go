@@ -32,7 +32,15 @@ func carried(disk string) Ordered {
 
 func TestWhatAControllerDoesNextAboutAMachine(t *testing.T) {
 	failure, full := errors.New("the operation failed"), fmt.Errorf("%w: all slots are taken", provision.ErrNoSpace)
-	ends := func(e End) Memory { return Memory{Ends: map[string]End{"id-x": e}} }
+	ends := func(e End) Memory {
+		e.Listed = true
+		return Memory{Ends: map[string]End{"id-x": e}}
+	}
+	relist := func(e End) Memory {
+		m := ends(e)
+		m.Relist = noon.Add(time.Second)
+		return m
+	}
 	for name, test := range map[string]struct {
 		orders []Ordered
 		memory Memory
@@ -42,7 +50,9 @@ func TestWhatAControllerDoesNextAboutAMachine(t *testing.T) {
 	}{
 		"nothing is ordered":                           {verb: Pause, reason: "NothingOrdered"},
 		"all that was ordered is attached":             {orders: []Ordered{carried("x")}, verb: Pause, reason: "NothingOrdered"},
-		"orders of both kinds are open":                {orders: []Ordered{toAttach("x"), carried("y"), toDetach("z")}, verb: Begin, reason: "Ordered", disks: []string{"x", "z"}},
+		"orders of both kinds are open":                {orders: []Ordered{toAttach("z"), carried("y"), toDetach("x")}, memory: ends(End{}), verb: Begin, reason: "Ordered", disks: []string{"z", "x"}},
+		"a detach is ordered":                          {orders: []Ordered{toAttach("z"), toDetach("x")}, verb: List, reason: "DetachOrdered"},
+		"a detach is ordered, and an operation runs":   {orders: []Ordered{toDetach("x")}, memory: Memory{Operation: "o", Follow: noon}, verb: Follow, reason: "OperationRuns"},
 		"the cloud wants to be left alone":             {orders: []Ordered{toAttach("x")}, memory: Memory{NotBefore: noon.Add(time.Second)}, verb: Pause, reason: "CloudBusy"},
 		"the time that the cloud has named is over":    {orders: []Ordered{toAttach("x")}, memory: Memory{NotBefore: noon}, verb: Begin, reason: "Ordered", disks: []string{"x"}},
 		"an operation has just begun":                  {orders: []Ordered{toAttach("x")}, memory: Memory{Operation: "o", Follow: noon.Add(time.Second)}, verb: Pause, reason: "OperationRuns"},
@@ -52,13 +62,13 @@ func TestWhatAControllerDoesNextAboutAMachine(t *testing.T) {
 		"an attach has failed twice":                   {orders: []Ordered{toAttach("x")}, memory: ends(End{Tries: 2, Err: failure}), verb: Answer, reason: "Refused", disks: []string{"x"}},
 		"an attach has failed for good":                {orders: []Ordered{toAttach("x")}, memory: ends(End{Tries: 1, Err: full}), verb: Answer, reason: "Refused", disks: []string{"x"}},
 		"a detach has failed often":                    {orders: []Ordered{toDetach("x")}, memory: ends(End{Tries: 9, Err: failure}), verb: Begin, reason: "Ordered", disks: []string{"x"}},
-		"a detach has succeeded":                       {orders: []Ordered{toDetach("x")}, memory: ends(End{Tries: 1}), verb: List, reason: "DetachUnproven"},
-		"a listing still has a detached disk":          {orders: []Ordered{toDetach("x")}, memory: Memory{Ends: map[string]End{"id-x": {Listings: 1}}, Relist: noon.Add(time.Second)}, verb: Pause, reason: "DetachUnproven"},
-		"another order comes meanwhile":                {orders: []Ordered{toDetach("x"), toAttach("y")}, memory: Memory{Ends: map[string]End{"id-x": {Listings: 1}}, Relist: noon.Add(time.Second)}, verb: Begin, reason: "Ordered", disks: []string{"y"}},
-		"many listings still have a detached disk":     {orders: []Ordered{toDetach("x")}, memory: ends(End{Tries: 1, Listings: listings}), verb: Begin, reason: "Ordered", disks: []string{"x"}},
-		"a listing has no detached disk any more":      {orders: []Ordered{toDetach("x")}, memory: ends(End{Tries: 1, Absent: true}), verb: Answer, reason: "Detached", disks: []string{"x"}},
+		"a detach has succeeded":                       {orders: []Ordered{toDetach("x")}, memory: ends(End{Tries: 1, Said: 1}), verb: List, reason: "DetachUnproven"},
+		"a listing still has a detached disk":          {orders: []Ordered{toDetach("x")}, memory: relist(End{Tries: 1, Said: 1, Listings: 1}), verb: Pause, reason: "DetachUnproven"},
+		"another order comes meanwhile":                {orders: []Ordered{toDetach("x"), toAttach("y")}, memory: relist(End{Tries: 1, Said: 1, Listings: 1}), verb: Begin, reason: "Ordered", disks: []string{"y"}},
+		"many listings still have a detached disk":     {orders: []Ordered{toDetach("x")}, memory: ends(End{Tries: 1, Said: 1, Listings: listings}), verb: Begin, reason: "Ordered", disks: []string{"x"}},
+		"a listing has no detached disk any more":      {orders: []Ordered{toDetach("x")}, memory: ends(End{Tries: 1, Said: 1, Absent: true}), verb: Answer, reason: "Detached", disks: []string{"x"}},
 		"the cloud has refused a batch":                {orders: []Ordered{toAttach("x"), toAttach("y")}, memory: Memory{Singly: true}, verb: Begin, reason: "Ordered", disks: []string{"x"}},
-		"the first of those that are tried one by one": {orders: []Ordered{toDetach("x"), toAttach("y")}, memory: Memory{Singly: true, Ends: map[string]End{"id-x": {Tries: 1, Err: failure}}}, verb: Begin, reason: "Ordered", disks: []string{"y"}},
+		"the first of those that are tried one by one": {orders: []Ordered{toDetach("x"), toAttach("y")}, memory: Memory{Singly: true, Ends: map[string]End{"id-x": {Listed: true, Tries: 1, Err: failure}}}, verb: Begin, reason: "Ordered", disks: []string{"y"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &Machine{Now: noon, Orders: test.orders, Memory: test.memory}
@@ -104,13 +114,55 @@ func TestTheEndOfAnOperationIsAboutTheOrdersThatItCarriedOut(t *testing.T) {
 
 func TestADiskThatDoesNotExistIsDetached(t *testing.T) {
 	m := &Machine{Now: noon, Orders: []Ordered{toDetach("x")}}
-	m.Refuses(m.Orders, fmt.Errorf("%w: there is no disk", provision.ErrNotFound))
-	m.NotBefore = time.Time{}
-	if step := m.Next(); step.Verb != List {
-		t.Errorf("%s, because %s", step.Verb, step.Reason)
+	for _, verb := range []decide.Verb{List, Begin, List, Begin, List} {
+		m.NotBefore = time.Time{}
+		if step := m.Next(); step.Verb != verb {
+			t.Errorf("%s instead of %s, because %s", step.Verb, verb, step.Reason)
+		}
+		if verb == Begin {
+			m.Refuses(m.Orders, fmt.Errorf("%w: there is no disk", provision.ErrNotFound))
+		} else {
+			m.Lists(nil)
+		}
 	}
-	m.Lists(nil)
 	if step := m.Next(); step.Verb != Answer || !step.Done {
 		t.Errorf("%s, because %s", step.Verb, step.Reason)
+	}
+}
+
+// Each letter is a step about the order to detach x: l lists x, n does not, s and f are operations that say that they
+// have succeeded and failed.
+func TestWhatProvesThatADiskIsDetached(t *testing.T) {
+	for steps, want := range map[string]bool{
+		"lsn":       true,  // the listing knew of the attachment
+		"lsln":      true,  // it was only late
+		"nsn":       false, // it may be from before the attach
+		"nsnsn":     true,  // the second operation found nothing to do
+		"nfnsn":     false,
+		"nsnfnsn":   false, // a failure between two successes
+		"nslsn":     true,  // a listing knows of the attachment by now
+		"nsnfnsnsn": true,
+		"lfn":       false, // no operation has said so
+		"ls":        false, // no listing has agreed
+	} {
+		m := &Machine{Now: noon, Orders: []Ordered{toDetach("x")}}
+		for _, step := range steps {
+			switch step {
+			case 'l':
+				m.Lists([]string{"x"})
+			case 'n':
+				m.Lists(nil)
+			default:
+				failed := map[string]error{}
+				if step == 'f' {
+					failed["x"] = errors.New("the operation failed")
+				}
+				m.Began("o", m.Orders)
+				m.Ended(failed)
+			}
+		}
+		if step := m.Next(); (step.Verb == Answer && step.Done) != want {
+			t.Errorf("%s: %s, because %s", steps, step.Verb, step.Reason)
+		}
 	}
 }

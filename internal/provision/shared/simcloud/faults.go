@@ -28,7 +28,7 @@ type Spoil struct {
 	Disk string
 	// Happens: it has its effect all the same.
 	Happens bool
-	// Silent: it has no effect, and says that it has succeeded.
+	// Silent: it detaches nothing, and says that it has succeeded.
 	Silent bool
 }
 

@@ -156,10 +156,10 @@ func (c *Cloud) settle() {
 
 // finish lets an operation have its effect.
 func (c *Cloud) finish(m *machine, o *operation) {
-	if o.spoiled.Silent {
-		return
-	}
 	for _, handle := range o.detach {
+		if o.spoiled.Silent {
+			continue
+		}
 		if o.spoiled.meets(handle) && !o.spoiled.Happens {
 			o.failed[handle] = o.spoiled.Err
 			continue
@@ -179,8 +179,9 @@ func (c *Cloud) finish(m *machine, o *operation) {
 		case len(c.attachedTo(handle)) >= d.shares:
 			o.failed[handle] = fmt.Errorf("%w: disk %s has %d shares, and is attached to %q", provision.ErrConflict, handle, d.shares, c.attachedTo(handle))
 			continue
-		default:
-			c.put(o.machine, handle, o.ends)
+		case !c.put(o.machine, handle, o.ends): // another disk was to go, and has not
+			o.failed[handle] = fmt.Errorf("%w: machine %s has no free slot", provision.ErrNoSpace, o.machine)
+			continue
 		}
 	}
 	for _, handle := range slices.Concat(o.attach, o.detach) {
@@ -190,13 +191,15 @@ func (c *Cloud) finish(m *machine, o *operation) {
 	}
 }
 
-// put attaches a disk to a machine, and take takes it off.
-func (c *Cloud) put(name, handle string, at time.Time) {
+// put attaches a disk to a machine if it has a free slot, and take takes it off.
+func (c *Cloud) put(name, handle string, at time.Time) bool {
 	m := c.machines[name]
-	if lun, ok := m.free(c.c.Slots); ok {
+	lun, free := m.free(c.c.Slots)
+	if free {
 		m.slots[lun] = handle
 		m.appearing[handle] = at.Add(c.c.Appear)
 	}
+	return free
 }
 
 func (c *Cloud) take(name, handle string) {
