@@ -48,7 +48,7 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 	$(ENVTEST) CGO_ENABLED=1 $(RACE) -cpu 1 $$($(TESTS_IMPORT) | $(BUBBLES) | cut -d' ' -f1)
 	$(ENVTEST) CGO_ENABLED=1 $(RACE) $$($(TESTS_IMPORT) | $(BUBBLES) -v | cut -d' ' -f1 | grep -v $(ORACLE:.%=%))
 	go test $(ORACLE)
-	go test -timeout 20m $(SHELLS) 2000
+	go test -timeout 20m $(SHELLS) 5000
 	CGO_ENABLED=1 go -C lab test -race -timeout 10m ./...
 
 # Suites that take minutes each, in guests of their own.

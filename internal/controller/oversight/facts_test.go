@@ -3,14 +3,12 @@ package oversight
 import (
 	"os"
 	"regexp"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ownership"
@@ -193,7 +191,18 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 			question: question{silent: true, vouched: 300 * time.Millisecond}, action: nothing, want: 300 * time.Millisecond,
 		},
 		"its primary is silent, and its guard's renewal is good for long": {question: question{silent: true, vouched: time.Minute}, action: nothing, want: soon},
-		"its primary has been silent for long":                            {question: question{silent: true, facts: ownership.ControllerFacts{SuspectFor: time.Hour}}, action: wait, want: later},
+		"its primary has been silent for long, and its guard renews again": {
+			question: question{silent: true, vouched: 300 * time.Millisecond, facts: ownership.ControllerFacts{SuspectFor: time.Hour}}, action: nothing, want: later,
+		},
+		"its primary is not silent, and its guard has renewed a moment ago": {question: question{vouched: 300 * time.Millisecond}, action: nothing},
+		"an administrator says that its primary is stopped": {
+			question: question{facts: ownership.ControllerFacts{Proofs: []ownership.Proof{{Kind: ownership.OutOfService}}}}, action: nothing, want: soon,
+		},
+		"a pod has a dead mount": {question: question{stranded: []*corev1.Pod{pod("p", "n1")}}, action: nothing, want: later},
+		"it has too few replicas": {
+			question: question{facts: ownership.ControllerFacts{Record: copies(func(v *ownership.Volume) { v.Replicas = v.Replicas[:2] })}}, action: nothing, want: seldom,
+		},
+		"its primary has been silent for long": {question: question{silent: true, facts: ownership.ControllerFacts{SuspectFor: time.Hour}}, action: wait, want: later},
 		"its attachments expire in a minute": {
 			question: question{facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released), func(v *ownership.Volume) { v.ExpireAt = at.Add(time.Minute) })}},
 			action:   nothing, want: time.Minute,
@@ -201,6 +210,9 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 		"a replica's node is lost for a minute": {
 			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n2", Lost: true, LostFor: time.Minute}, {Name: "n9", Lost: true}}}},
 			action:   nothing, want: ownership.RebuildDelay - time.Minute,
+		},
+		"a node without a replica is lost": {
+			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n9", Lost: true}}}}, action: nothing,
 		},
 		"a replica's node is lost for long": {
 			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n2", Lost: true, LostFor: time.Hour}}}},
@@ -246,50 +258,6 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 			if got := next(&q, &test.action); got != test.want {
 				t.Errorf("in %s, want %s", got, test.want)
 			}
-		})
-	}
-}
-
-func TestOnlyNodesOfTheRecordAreAsked(t *testing.T) {
-	for name, tc := range map[string]struct {
-		record *ownership.Volume
-		want   []string
-	}{
-		"a node owns the volume":          {shared(), []string{"n1", "n2"}},
-		"no node ever had it":             {unused(), nil},
-		"the owner has no attachment now": {shared(func(v *ownership.Volume) { v.Replicas = v.Replicas[1:] }), []string{"n1", "n2"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, cluster(t, tc.record), func(w *world) {
-				w.asked(w.controller())
-				if !slices.Equal(w.peers.asked, tc.want) {
-					t.Errorf("%q are asked", w.peers.asked)
-				}
-			})
-		})
-	}
-}
-
-// Nodes want what is attached for them. A copy is where it is.
-func TestNodesWantASharedDiskAndNoCopy(t *testing.T) {
-	stranger := func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "other" }
-	for name, tc := range map[string]struct {
-		record *ownership.Volume
-		want   []string
-	}{"a shared disk": {shared(), []string{"n1"}}, "copies": {copies(), nil}} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, cluster(t, tc.record, pod("db", "n1"), pod("stranger", "n3", stranger)), func(w *world) {
-				r := w.controller()
-				r.Live.(*reads).before = func(o runtime.Object) error {
-					if _, is := o.(*corev1.PodList); is {
-						t.Error("the API server is asked for pods, and nothing is about to go")
-					}
-					return nil
-				}
-				if got := w.asked(r).facts.Wanted; !slices.Equal(got, tc.want) {
-					t.Errorf("%v want it", got)
-				}
-			})
 		})
 	}
 }

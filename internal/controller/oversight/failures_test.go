@@ -31,6 +31,7 @@ func TestAQuestionFailsOfWhichAReadFails(t *testing.T) {
 		return cluster(t, shared(phase(ownership.Released)), pod("db", "n2", pending))
 	}
 	owned := func(t *testing.T) []client.Object { return cluster(t, shared(), pod("db", "n1")) }
+	bare := func(t *testing.T) []client.Object { return cluster(t, shared()) }
 	expires := func(t *testing.T) []client.Object { return cluster(t, shared(phase(ownership.Released), expired)) }
 	fenced := func(t *testing.T) []client.Object {
 		return cluster(t, shared(phase(ownership.Fenced)), pod("db", "n1"))
@@ -45,7 +46,7 @@ func TestAQuestionFailsOfWhichAReadFails(t *testing.T) {
 		"its PersistentVolumes":            {owned, &corev1.PersistentVolumeList{}, false, "listing PersistentVolumes"},
 		"its claim":                        {owned, &corev1.PersistentVolumeClaim{}, false, "reading claim shop/data"},
 		"its pods":                         {owned, &corev1.PodList{}, false, "listing pods"},
-		"the node of its primary":          {owned, &corev1.Node{}, false, "reading node n1"},
+		"the node of its primary":          {bare, &corev1.Node{}, false, "reading node n1"},
 		"the node of a pod":                {releasedPod, &corev1.Node{}, false, "reading node n2"},
 		"the storage nodes":                {owned, &v1alpha1.StorageNodeList{}, false, "listing storage nodes"},
 		"the nodes with labels":            {owned, &corev1.NodeList{}, false, "listing nodes"},

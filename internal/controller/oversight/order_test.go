@@ -220,6 +220,18 @@ func TestAPodThatBeginsWhileItIsJudgedIsNotEnded(t *testing.T) {
 	})
 }
 
+func TestAPodThatWaitsOnASilentNodeIsEndedAfterAFence(t *testing.T) {
+	inWorld(t, cluster(t, shared(phase(ownership.Fenced)), pod("db", "n1", pending)), func(w *world) {
+		r := w.controller()
+		w.dead["n1"] = true
+		w.passes(time.Minute)
+		w.oversees(r)
+		if got := w.pods(); len(got) > 0 {
+			t.Errorf("pods are left: %v", got)
+		}
+	})
+}
+
 // The kubelet of a node that is back starts the pod in the next epoch.
 func TestAPodThatWaitsOnANodeThatIsBackIsNotEnded(t *testing.T) {
 	inWorld(t, cluster(t, shared(phase(ownership.Fenced)), pod("db", "n1", pending)), func(w *world) {

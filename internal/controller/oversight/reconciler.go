@@ -205,7 +205,7 @@ func next(q *question, a *ownership.Action) time.Duration {
 	case urgent && q.vouched > 0 && f.SuspectFor < patience:
 		due = append(due, min(soon, q.vouched))
 	case urgent && f.SuspectFor < patience, a.Verb == ownership.Wait && f.Watching < ownership.WatchFirst,
-		a.Verb == ownership.Wait && a.Reason == ownership.NoFreeSlot && waitsFor(q) < patience:
+		a.Reason == ownership.NoFreeSlot && waitsFor(q) < patience:
 		due = append(due, soon)
 	case urgent, a.Verb == ownership.Wait, len(q.stranded) > 0, nowhere(q), unowned(q):
 		due = append(due, later)
