@@ -31,6 +31,14 @@ func TestSchedulesThatShowedAFaultOfTheProductShowNoneAnyMore(t *testing.T) {
 				{what: restore, at: 15321 * time.Millisecond, lasts: 14 * time.Second, node: 1, volume: 1, nth: 3, owner: true},
 			},
 		}},
+		// The controller of b slept between its question and the end of the pod, which a ran by then in the next epoch.
+		"a fenced node is back while a controller that is about to end its pod sleeps": {4277, plan{
+			nodes: 2, controllers: 1, volumes: 2, shares: 2, slots: 4, persistent: true, calm: 20, until: 81478 * time.Millisecond, exact: true,
+			events: []event{
+				{what: sleepAfter, effect: "PatchNode", at: 39001 * time.Millisecond, lasts: 4 * time.Second, node: 1, volume: 1},
+				{what: powerOff, at: 73659 * time.Millisecond, lasts: 2 * time.Second, nth: 1, owner: true},
+			},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := play(t, test.seed, test.plan, &mistake{})
