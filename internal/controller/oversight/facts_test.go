@@ -211,6 +211,10 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n2", Lost: true, LostFor: time.Minute}, {Name: "n9", Lost: true}}}},
 			action:   nothing, want: ownership.RebuildDelay - time.Minute,
 		},
+		"another process says that a replica is away": {
+			question: question{volume: &v1alpha1.Volume{Status: v1alpha1.VolumeStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReplicaAway, Status: metav1.ConditionTrue}}}}},
+			action:   nothing, want: later,
+		},
 		"a node without a replica is lost": {
 			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n9", Lost: true}}}}, action: nothing,
 		},
