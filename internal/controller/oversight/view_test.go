@@ -1,0 +1,76 @@
+package oversight
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/internal/ownership"
+)
+
+func TestWhatThisProcessItselfSaysOfANode(t *testing.T) {
+	const agent, kubelet = "lease of the agent", "lease of the kubelet"
+	votes := func(alive bool, names ...string) (all []ownership.Witness) {
+		for _, n := range names {
+			all = append(all, ownership.Witness{Name: n, Alive: alive})
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		suspect suspect
+		silent  time.Duration
+		want    []ownership.Witness
+		vouched bool
+	}{
+		"no node":                            {suspect{}, 0, nil, false},
+		"its guard has renewed a moment ago": {suspect{node: "n1"}, 0, votes(true, guardsLease), true},
+		"its guard is late":                  {suspect{node: "n1"}, 6 * time.Second, votes(true, agent), false},
+		"it is silent":                       {suspect{node: "n1"}, time.Minute, votes(false, guardsLease, agent), false},
+		"it is silent, and its kubelet's Lease was read": {suspect{node: "n1", kubeletRead: true}, time.Minute, append(votes(false, guardsLease, agent), votes(true, kubelet)...), false},
+		"nothing was ever heard of it":                   {suspect{node: "n9"}, 0, votes(true, agent), false},
+		"nothing was heard of it for a minute":           {suspect{node: "n9"}, time.Minute, votes(false, agent), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, cluster(t, shared()), func(w *world) {
+				r := w.controller()
+				w.dead["n1"] = true
+				w.passes(tc.silent)
+				v := r.Contact.look(tc.suspect, nil)
+				if diff := cmp.Diff(tc.want, v.votes); diff != "" {
+					t.Error(diff)
+				}
+				if (v.vouched > 0) != tc.vouched || v.vouched > guardLate || (v.leases != nil) != (tc.suspect.node != "") {
+					t.Errorf("its guard vouches for it for %v more, and its leases are %+v", v.vouched, v.leases)
+				}
+			})
+		})
+	}
+}
+
+// An agent that is replaced is silent for a while.
+func TestANodeWhoseGuardRenewsIsNotLost(t *testing.T) {
+	inWorld(t, cluster(t, shared()), func(w *world) {
+		r := w.controller()
+		w.dead["n1"] = true
+		for range 12 {
+			w.passes(5 * time.Second)
+			w.leases.put(guardLease("n1", w.storage, time.Duration(time.Now().UnixNano())))
+		}
+		w.waits(time.Second)
+		v := r.Contact.look(suspect{}, map[string][]ownership.Witness{"n1": nil, "n2": nil})
+		if len(v.lost) > 0 {
+			t.Errorf("lost are %v", v.lost)
+		}
+	})
+}
+
+func TestWitnessesAreAskedAboutEveryStorageNode(t *testing.T) {
+	inWorld(t, cluster(t, shared()), func(w *world) {
+		r := w.controller(func(r *Reconciler) { r.Witnesses = w.peers })
+		w.peers.witnesses = map[string][]ownership.Witness{"n2": {{Name: "n3"}}}
+		if diff := cmp.Diff(map[string][]ownership.Witness{"n1": nil, "n2": {{Name: "n3"}}, "n3": nil}, r.saidOfAll(w.t.Context())); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
