@@ -29,7 +29,8 @@
 // # Effects
 //
 //	E1  label Nodes        before E2: the scheduler sends nothing where the volume can not be used
-//	E2  delete a pod       by its UID, without grace; its node is fenced in the record that was read
+//	E2  delete a pod       by its UID and the version that was judged, without grace; its node is fenced in the
+//	                       record that was read
 //	E3  write the record   PUT of the status with the version that was read, and the conditions that follow
 //	E4  write the conditions alone, likewise; by the controller that leads
 //	E5  create an event    its name follows from its content
