@@ -349,11 +349,12 @@ func TestARecordThatTheAPICannotHoldIsNotWritten(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		alter   func(*world, *Reconciler)
+		want    string
 	}{
 		"of a rule": {cluster(t, shared()), func(_ *world, r *Reconciler) {
 			r.Rules = ownership.Chain[ownership.ControllerFacts]{{Name: "malformed", Decide: malformed}}
-		}},
-		"the first": {bare, func(_ *world, r *Reconciler) { r.FreshID = func() string { return strings.Repeat("x", 1<<10) } }},
+		}, "is malformed"},
+		"the first": {bare, func(_ *world, r *Reconciler) { r.FreshID = func() string { return strings.Repeat("x", 1<<10) } }, "is malformed"},
 		"the first, of a volume that says nothing of use by now": {bare, func(w *world, r *Reconciler) {
 			r.FreshID = func() string { return "fresh" }
 			read := 0
@@ -365,7 +366,7 @@ func TestARecordThatTheAPICannotHoldIsNotWritten(t *testing.T) {
 				}
 				return nil
 			}
-		}},
+		}, "spec.replication.factor"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, tc.objects, func(w *world) {
@@ -373,7 +374,7 @@ func TestARecordThatTheAPICannotHoldIsNotWritten(t *testing.T) {
 				tc.alter(w, r)
 				before := w.volume().Status.Ownership
 				_, err := r.Reconcile(w.t.Context(), named(id))
-				if err == nil || !cmp.Equal(before, w.volume().Status.Ownership) {
+				if err == nil || !strings.Contains(err.Error(), tc.want) || !cmp.Equal(before, w.volume().Status.Ownership) {
 					t.Errorf("the record is %+v, %v", w.volume().Status.Ownership, err)
 				}
 			})

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ownership"
@@ -50,6 +51,29 @@ func TestNodesWantASharedDiskAndNoCopy(t *testing.T) {
 					t.Errorf("%v want it", got)
 				}
 			})
+		})
+	}
+}
+
+func TestAWishCountsAmongTheNodesThatWantADisk(t *testing.T) {
+	inWorld(t, cluster(t, shared(), pod("db", "n2")), func(w *world) {
+		r := w.controller()
+		q, err := r.gather(w.t.Context(), question{name: id, wish: "n1"}, false)
+		if err != nil || !slices.Equal(q.facts.Wanted, []string{"n1", "n2"}) {
+			t.Errorf("%v want it: %v", q.facts.Wanted, err)
+		}
+	})
+}
+
+// One of a volume's PersistentVolumes has no claim, such as one that an administrator has just made.
+func TestTheClaimOfAVolumeIsFoundAmongItsPersistentVolumes(t *testing.T) {
+	last := unbound()
+	last.Name = "z"
+	for _, other := range []*corev1.PersistentVolume{unbound(), last} {
+		inWorld(t, cluster(t, shared(), other), func(w *world) {
+			if q := w.asked(w.controller()); q.claim == nil {
+				t.Errorf("beside PersistentVolume %s it has no claim", other.Name)
+			}
 		})
 	}
 }
@@ -233,4 +257,22 @@ func TestAVolumeThatHasNoPlacesYetIsAskedAboutOnce(t *testing.T) {
 			t.Errorf("it was read %d times, and is asked about again in %v: %v", read, result.RequeueAfter, err)
 		}
 	})
+}
+
+func TestOtherVolumesAreAlertedOnlyForASlot(t *testing.T) {
+	for reason, want := range map[ownership.Reason]int{ownership.NoProof: 0, ownership.NoFreeSlot: 1} {
+		inWorld(t, cluster(t, shared()), func(w *world) {
+			alerted := make(chan event.GenericEvent, 10)
+			r := w.controller(func(r *Reconciler) {
+				r.also = alerted
+				r.Rules = ownership.Chain[ownership.ControllerFacts]{{Name: "waits", Decide: func(*ownership.ControllerFacts) (ownership.Action, bool) {
+					return ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: reason, Node: "n1"}}, true
+				}}}
+			})
+			w.oversees(r)
+			if len(alerted) != want {
+				t.Errorf("%s: %d are alerted", reason, len(alerted))
+			}
+		})
+	}
 }

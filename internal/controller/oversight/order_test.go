@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -274,6 +275,32 @@ func TestAPodOfAClaimThatWasMadeAnewIsNotEnded(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// The claim of a pod's own volume belongs to the pod only as long as its owner reference says so.
+func TestAPodToWhichItsOwnClaimBelongsNoMoreIsNotEnded(t *testing.T) {
+	for _, belongs := range []bool{true, false} {
+		own := claim()
+		own.Name, own.OwnerReferences = "db-d", []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "db", UID: "uid-of-db"}}
+		pv := persistentVolume()
+		pv.Spec.ClaimRef.Name = own.Name
+		objects := slices.DeleteFunc(cluster(t, shared(phase(ownership.Fenced)), own, pv, pod("db", "n1", func(p *corev1.Pod) {
+			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
+		})), func(o client.Object) bool {
+			return o.GetName() == "data" || o.GetName() == id && o != client.Object(pv) && o.GetUID() == ""
+		})
+		inWorld(t, objects, func(w *world) {
+			r := w.controller()
+			w.server.Hold(&corev1.PersistentVolumeClaim{})
+			if !belongs {
+				edits(w, own.DeepCopy(), func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
+			}
+			w.oversees(r)
+			if got := w.pods(); (len(got) == 0) != belongs {
+				t.Errorf("belongs %v: %v are left", belongs, got)
+			}
+		})
+	}
 }
 
 func TestAnAttachmentThatTheCacheDoesNotShowAsWantedStays(t *testing.T) {
