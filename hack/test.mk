@@ -278,8 +278,8 @@ test-fuzz: ## Each fuzz target, for a minute (FUZZ=10m for longer): reports, tab
 MUTANTS ?=
 
 .PHONY: mutants
-mutants: ## Break the code that may lose data, one small change at a time (MUTANTS="-packages REGEXP -sample N" for some)
-	go run ./test/mutants $(MUTANTS)
+mutants: bin/lab ## Break the code that may lose data, one small change at a time (MUTANTS="-packages REGEXP -sample N" for some)
+	$(ENVTEST) go run ./test/mutants $(MUTANTS)
 
 .PHONY: soak
 soak: soak-ownership explore-ownership soak-ledger soak-shells ## The long model runs

@@ -33,7 +33,5 @@
 //
 // survivors.txt lists the changes that may survive, each with the reason why it changes
 // nothing, or nothing that a test could see. The command fails for a survivor that is not in
-// the list, and for an entry whose change is caught or does not exist any more. A target that
-// is marked open in targets.go has survivors that no developer has judged yet: the command
-// tries it only when -packages names it, and never fails because of it.
+// the list, and for an entry whose change is caught or does not exist any more.
 package main

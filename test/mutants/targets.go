@@ -6,9 +6,6 @@ type target struct {
 	dir   string
 	files []string
 	with  []string
-	// open says that no developer has judged the survivors yet: the command tries the target
-	// only when -packages names it, reports its survivors, and does not fail because of them.
-	open bool
 }
 
 // targets are the packages that delete, format, wipe, adopt, mount, place or promise.
@@ -59,7 +56,7 @@ var targets = []target{
 	{dir: "internal/guard/sight"},
 	{dir: "internal/guard/watchdog"},
 	{dir: "internal/guard/word"},
-	{dir: "internal/controller/oversight", open: true},
+	{dir: "internal/controller/oversight"},
 	{dir: "internal/controller/places"},
 	{dir: "internal/decide/attach"},
 	{dir: "internal/record"},

@@ -215,6 +215,9 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 			question: question{volume: &v1alpha1.Volume{Status: v1alpha1.VolumeStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReplicaAway, Status: metav1.ConditionTrue}}}}},
 			action:   nothing, want: later,
 		},
+		"the nodes of its replicas answer": {
+			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n2"}}}}, action: nothing,
+		},
 		"a node without a replica is lost": {
 			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n9", Lost: true}}}}, action: nothing,
 		},

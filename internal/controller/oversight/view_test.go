@@ -74,3 +74,50 @@ func TestWitnessesAreAskedAboutEveryStorageNode(t *testing.T) {
 		}
 	})
 }
+
+func TestANodeIsLostSinceItFellSilentLast(t *testing.T) {
+	inWorld(t, cluster(t, shared()), func(w *world) {
+		r := w.controller()
+		lost := func() time.Duration {
+			return r.Contact.look(suspect{}, map[string][]ownership.Witness{"n1": nil}).lost["n1"]
+		}
+		for range 2 {
+			w.dead["n1"] = true
+			for lost() == 0 {
+				w.passes(time.Second)
+			}
+			w.passes(10 * time.Second)
+			if got := lost(); got < 10*time.Second || got > 12*time.Second {
+				t.Errorf("it is lost for %v", got)
+			}
+			delete(w.dead, "n1")
+			w.passes(10 * time.Second)
+			if got := lost(); got > 0 {
+				t.Errorf("it answers, and is lost for %v", got)
+			}
+		}
+	})
+}
+
+func TestAKubeletThatCannotBeAskedForCountsAsAlive(t *testing.T) {
+	for read, alive := range map[bool]bool{false: true, true: false} {
+		inWorld(t, cluster(t, shared()), func(w *world) {
+			r, s := w.controller(), suspect{node: "n1", kubeletRead: read}
+			_ = r.Contact.look(s, nil)
+			w.passes(2 * kubeletSilent)
+			if got := r.Contact.look(s, nil).leases.KubeletAlive; got != alive {
+				t.Errorf("its Lease is read: %v, and it counts as alive: %v", read, got)
+			}
+		})
+	}
+}
+
+func TestANodeWithoutAGuardIsNotSilent(t *testing.T) {
+	inWorld(t, cluster(t, shared()), func(w *world) {
+		r := w.controller()
+		w.passes(worthAsking)
+		if r.Contact.silent("n9") {
+			t.Error("it is silent")
+		}
+	})
+}

@@ -87,3 +87,41 @@ func TestADiskThatNoNodeEverHadIsPublishedWithItsFirstRecord(t *testing.T) {
 		})
 	}
 }
+
+func TestAVolumeWithoutARecordIsPublishedNowhere(t *testing.T) {
+	objects := cluster(t, copies()) // without places they have no first record
+	objects[0].(*v1alpha1.Volume).Status.Ownership = nil
+	inWorld(t, objects, func(w *world) {
+		if err := (Wishes{w.controller()}).Unpublish(w.t.Context(), id, "n1"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAVolumeOfWhichTheRecordIsNotReadIsNotSaidToBePublishedNowhere(t *testing.T) {
+	inWorld(t, cluster(t, shared(phase(ownership.Released))), func(w *world) {
+		r, read := w.controller(), 0
+		w.passes(time.Minute)
+		w.oversees(r)
+		r.Live.(*reads).before = func(o runtime.Object) error {
+			if _, is := o.(*v1alpha1.Volume); is {
+				read++
+			}
+			return nil
+		}
+		w.oversees(r)
+		last := read + 1 // the same questions, and one more
+		read = 0
+		r.Live.(*reads).before = func(o runtime.Object) error {
+			if _, is := o.(*v1alpha1.Volume); is {
+				if read++; read == last {
+					return errAway
+				}
+			}
+			return nil
+		}
+		if err := (Wishes{r}).Unpublish(w.t.Context(), id, "n1"); !errors.Is(err, errAway) {
+			t.Errorf("after %d reads: %v", read, err)
+		}
+	})
+}
