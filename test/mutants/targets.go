@@ -58,7 +58,7 @@ var targets = []target{
 	{dir: "internal/guard/word"},
 	{dir: "internal/controller/oversight"},
 	{dir: "internal/controller/places"},
-	{dir: "internal/decide/attach"},
+	{dir: "internal/decide/attach", with: []string{"internal/controller/attacher"}},
 	{dir: "internal/record"},
 	{dir: "internal/provision/iscsi"},
 	{dir: "internal/provision/shared"},

@@ -164,7 +164,7 @@ func (m *Machine) answered() int {
 		case o.Wish == ownership.ToAttach:
 			return end.Err == nil || end.Tries >= tries || Final(end.Err)
 		}
-		return end.Err == nil && end.Absent
+		return end.Absent
 	})
 }
 
@@ -202,10 +202,11 @@ func (m *Machine) batch() (batch []Ordered) {
 	return batch
 }
 
-// waits says whether a disk is detached by the word of an operation, and a listing is to agree.
+// waits says whether a disk is detached by the word of an operation, and a listing is to agree. An attach has its
+// answer by then.
 func (m *Machine) waits(o Ordered) bool {
 	end := m.Ends[o.ID]
-	return end.Said > 0 && o.Wish == ownership.ToDetach && end.Listings < listings
+	return end.Said > 0 && end.Listings < listings
 }
 
 func (m *Machine) unlisted() bool {
@@ -246,7 +247,7 @@ func (m *Machine) Runs() { m.Follow = m.Now.Add(follows) }
 func (m *Machine) Ended(failed map[string]error) {
 	for disk, id := range m.Covers {
 		for _, o := range m.Orders {
-			if o.Disk == disk && o.ID == id {
+			if o.ID == id {
 				m.end(id, o.Wish, failed[disk])
 			}
 		}
@@ -284,11 +285,7 @@ func (m *Machine) keep(id string, end End) {
 
 // Lists notes a listing, which was asked for when no operation was under way.
 func (m *Machine) Lists(attached []string) {
-	m.Relist = m.Now
 	for _, o := range m.open() {
-		if o.Wish != ownership.ToDetach {
-			continue
-		}
 		end, has := m.Ends[o.ID], slices.Contains(attached, o.Disk)
 		end.Listed, end.Seen = true, end.Seen || has
 		switch {
