@@ -338,50 +338,6 @@ func TestWhichVolumesAPodMayConcern(t *testing.T) {
 	})
 }
 
-func TestARecordThatTheAPICannotHoldIsNotWritten(t *testing.T) {
-	malformed := func(f *ownership.ControllerFacts) (ownership.Action, bool) {
-		next := *f.Record
-		next.Kind = ownership.OneCopy
-		return ownership.Action{Verb: ownership.Record, Next: &next}, true
-	}
-	bare := cluster(t, shared())
-	bare[0].(*v1alpha1.Volume).Status.Ownership = nil
-	for name, tc := range map[string]struct {
-		objects []client.Object
-		alter   func(*world, *Reconciler)
-		want    string
-	}{
-		"of a rule": {cluster(t, shared()), func(_ *world, r *Reconciler) {
-			r.Rules = ownership.Chain[ownership.ControllerFacts]{{Name: "malformed", Decide: malformed}}
-		}, "is malformed"},
-		"the first": {bare, func(_ *world, r *Reconciler) { r.FreshID = func() string { return strings.Repeat("x", 1<<10) } }, "is malformed"},
-		"the first, of a volume that says nothing of use by now": {bare, func(w *world, r *Reconciler) {
-			r.FreshID = func() string { return "fresh" }
-			read := 0
-			r.Live.(*reads).before = func(o runtime.Object) error {
-				if _, is := o.(*v1alpha1.Volume); is {
-					if read++; read == 2 {
-						edits(w, w.volume(), func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 0 })
-					}
-				}
-				return nil
-			}
-		}, "spec.replication.factor"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, tc.objects, func(w *world) {
-				r := w.controller()
-				tc.alter(w, r)
-				before := w.volume().Status.Ownership
-				_, err := r.Reconcile(w.t.Context(), named(id))
-				if err == nil || !strings.Contains(err.Error(), tc.want) || !cmp.Equal(before, w.volume().Status.Ownership) {
-					t.Errorf("the record is %+v, %v", w.volume().Status.Ownership, err)
-				}
-			})
-		})
-	}
-}
-
 func TestAVolumeThatCannotBeReadAgainGetsNoFirstRecord(t *testing.T) {
 	objects := cluster(t, shared())
 	objects[0].(*v1alpha1.Volume).Status.Ownership = nil
