@@ -81,42 +81,35 @@ func TestTheClaimOfAVolumeIsFoundAmongItsPersistentVolumes(t *testing.T) {
 // A list of pods costs the API server much, and a question comes each second while a primary is silent.
 func TestTheAPIServerIsAskedForPodsOnlyBeforeAnAttachmentGoes(t *testing.T) {
 	removing := func(v *ownership.Volume) { v.Replicas[1].State = ownership.Removing }
-	fenced := func(objects []client.Object) []client.Object {
-		for _, o := range objects {
-			if n, is := o.(*corev1.Node); is && n.Name == "n1" {
-				tainted(n)
-			}
-		}
-		return objects
-	}
-	leaving := cluster(t, shared(phase(ownership.Released)))
-	for _, o := range leaving {
-		if v, is := o.(*v1alpha1.Volume); is {
-			v.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-		}
-	}
+	deleted := cluster(t, shared(phase(ownership.Released)))
+	deleted[0].(*v1alpha1.Volume).DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	for name, tc := range map[string]struct {
 		objects []client.Object
+		fenced  bool
 		asks    bool
+		want    string
 	}{
-		"nothing is to be done":                 {cluster(t, shared(), pod("db", "n1")), false},
-		"a writer is to be fenced":              {fenced(cluster(t, shared(), pod("db", "n1"))), false},
-		"the same, and an attachment is going":  {fenced(cluster(t, shared(removing), pod("db", "n1"))), false},
-		"attachments have expired":              {cluster(t, shared(phase(ownership.Released), expired)), true},
-		"all go, because the volume is deleted": {leaving, false},
+		"nothing is to be done":                 {cluster(t, shared(), pod("db", "n1")), false, false, "Active n1 Ready, n2 Ready"},
+		"a writer is to be fenced":              {cluster(t, shared(), pod("db", "n1")), true, false, "Fenced n1 Ready, n2 Ready"},
+		"the same, and an attachment is going":  {cluster(t, shared(removing), pod("db", "n1")), true, false, "Fenced n1 Ready, n2 Removing"},
+		"attachments have expired":              {cluster(t, shared(phase(ownership.Released), expired)), false, true, "Released n1 Removing, n2 Removing"},
+		"all go, because the volume is deleted": {deleted, false, false, "Released n1 Removing, n2 Removing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, tc.objects, func(w *world) {
 				r, asked := w.controller(), false
 				w.passes(time.Minute)
+				if tc.fenced {
+					edits(w, node("n1"), tainted)
+				}
 				r.Live.(*reads).before = func(o runtime.Object) error {
 					_, is := o.(*corev1.PodList)
 					asked = asked || is
 					return nil
 				}
 				w.oversees(r)
-				if asked != tc.asks {
-					t.Errorf("it asks: %v", asked)
+				if got := string(w.phase()) + " " + w.attachments(); asked != tc.asks || got != tc.want {
+					t.Errorf("it asks: %v, and the record is %s", asked, got)
 				}
 			})
 		})
@@ -192,10 +185,12 @@ func TestAVolumeThatWasMadeAnewWithOneCopyIsLeftAlone(t *testing.T) {
 	inWorld(t, cluster(t, shared()), func(w *world) {
 		r := w.controller()
 		w.server.Hold(&v1alpha1.Volume{})
-		edits(w, w.volume(), func(v *v1alpha1.Volume) {
-			v.Spec.Replication, v.Status.Ownership = v1alpha1.Replication{Factor: 1}, nil
-		})
+		edits(w, w.volume(), func(v *v1alpha1.Volume) { v.Spec.Replication = v1alpha1.Replication{Factor: 1} })
+		before := w.volume().ResourceVersion
 		w.oversees(r)
+		if after := w.volume().ResourceVersion; after != before {
+			t.Errorf("it was written: version %s, then %s", before, after)
+		}
 	})
 }
 

@@ -280,15 +280,12 @@ func TestAPodOfAClaimThatWasMadeAnewIsNotEnded(t *testing.T) {
 // The claim of a pod's own volume belongs to the pod only as long as its owner reference says so.
 func TestAPodToWhichItsOwnClaimBelongsNoMoreIsNotEnded(t *testing.T) {
 	for _, belongs := range []bool{true, false} {
-		own := claim()
-		own.Name, own.OwnerReferences = "db-d", []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "db", UID: "uid-of-db"}}
-		pv := persistentVolume()
-		pv.Spec.ClaimRef.Name = own.Name
-		objects := slices.DeleteFunc(cluster(t, shared(phase(ownership.Fenced)), own, pv, pod("db", "n1", func(p *corev1.Pod) {
+		objects := cluster(t, shared(phase(ownership.Fenced)), pod("db", "n1", func(p *corev1.Pod) {
 			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
-		})), func(o client.Object) bool {
-			return o.GetName() == "data" || o.GetName() == id && o != client.Object(pv) && o.GetUID() == ""
-		})
+		}))
+		own, pv := objects[1].(*corev1.PersistentVolumeClaim), objects[2].(*corev1.PersistentVolume)
+		own.Name, own.OwnerReferences = "db-d", []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "db", UID: "uid-of-db"}}
+		pv.Spec.ClaimRef.Name = own.Name
 		inWorld(t, objects, func(w *world) {
 			r := w.controller()
 			w.server.Hold(&corev1.PersistentVolumeClaim{})

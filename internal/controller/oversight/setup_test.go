@@ -27,6 +27,7 @@ func TestANodeIsLookedAtWhenLabelsOfVolumesOnItChange(t *testing.T) {
 	}
 }
 
+// A send to a queue that is not there would block for ever, which ends the test.
 func TestWithoutAQueueNoOtherVolumeIsAlerted(t *testing.T) {
 	inWorld(t, cluster(t, shared()), func(w *world) { alert(w.t.Context(), w.controller(), "n1") })
 }
