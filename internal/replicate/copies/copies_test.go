@@ -3,8 +3,10 @@ package copies_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,7 +92,8 @@ func TestTheRestOfAHalfStreamIsEnough(t *testing.T) {
 	w.beta.has(point(1))
 }
 
-// half leaves a part of the stream of point 1 in beta's pool: so many frames of the pool's.
+// half leaves a part of the stream of point 1 in beta's pool: so many frames of the pool's. No pool is at
+// work on the stream any more when it returns.
 func half(w *world, frames int) {
 	w.t.Helper()
 	state := w.alpha.state()
@@ -102,17 +105,19 @@ func half(w *world, frames int) {
 	must(w.t, err)
 	cut, end, err := os.Pipe()
 	must(w.t, err)
-	go func() { _ = w.alpha.copies.Send(context.WithoutCancel(w.t.Context()), q, in); _ = in.Close() }()
-	go func() {
+	var ends sync.WaitGroup
+	ends.Go(func() { _ = w.alpha.copies.Send(context.WithoutCancel(w.t.Context()), q, in); _ = in.Close() })
+	ends.Go(func() {
 		b := make([]byte, 24*(2+frames)) // two numbers, and frames of 16 bytes with 8 before each
-		n, _ := out.Read(b)
+		n, _ := io.ReadFull(out, b)
 		_, _ = end.Write(b[:n])
 		_, _ = end.Close(), out.Close()
-	}()
+	})
 	if err := w.beta.copies.Receive(w.t.Context(), h, cut); !errors.Is(err, provision.ErrInvalid) {
 		w.t.Fatalf("half a stream: %v", err)
 	}
 	_ = cut.Close()
+	ends.Wait()
 }
 
 func TestAHalfStreamThatTheSenderCannotContinueBeginsAnew(t *testing.T) {
