@@ -80,9 +80,9 @@ test-platform: bin/lab ## Tests on real LVM, in a guest
 # The suites also run across poold's socket and on thin pools in memory. More rounds give
 # random faults more chances.
 .PHONY: test-platform-all
-test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools, on disks that fail or do not answer, and a hundred trials that old bytes never show
+test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools, on disks that fail or do not answer, over links that do, and a hundred trials that old bytes never show
 	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold $(LVM_SUITES)=thin $(LVM_SUITES)=manage ./internal/provision/device
-	hack/platform $(LVM_SUITES)=conformance $(LVM_SUITES)=thick
+	hack/platform $(LVM_SUITES)=conformance $(LVM_SUITES)=thick ./internal/replicate/copies=link
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN='NoVolumeShows|NoThinVolumeShows' BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm $(LVM_SUITES)=conformance
 	BERTH_TEST_MINUTES=25 hack/platform $(LVM_SUITES)=faults
 
@@ -258,9 +258,10 @@ test-e2e-separate: lab-tools images ## The life of volumes again, with poold as 
 
 # It runs on this machine, as root, on loop devices.
 .PHONY: bench-stream
-bench-stream: ## Measure the stream of replication beside a bare copy through TLS, and beside btrfs alone; writes docs/benchmarks
+bench-stream: bin/lab ## Measure the stream of replication beside TLS, ssh, btrfs and ZFS alone, and beside writes in the foreground; writes docs/benchmarks
 	@command -v mkfs.btrfs >/dev/null || apt-get install -y btrfs-progs
-	go run ./test/bench/stream $(BENCH_FLAGS)
+	@hack/ssh .cache/ssh
+	BERTH_SSH=$(CURDIR)/.cache/ssh/run go run ./test/bench/stream $(BENCH_FLAGS)
 
 # How long each fuzz target runs.
 FUZZ ?= 1m

@@ -34,6 +34,7 @@ type agentFlags struct {
 	serves                  driver.Driver // as driver names it
 	simulatedDisks          string
 	copies                  bool
+	copiesRate              string
 	udev                    bool
 	orphanRetention         time.Duration
 	peers                   peerFlags
@@ -65,6 +66,7 @@ func agentCommand(f *agentFlags) *cobra.Command {
 	flags.StringVar(&f.simulatedDisks, "simulated-disks", "", "for tests and demonstrations only: directory of simulated shared disks. They do not refuse the writes of a node that lost its reservation")
 	flags.BoolVar(&f.copies, "copies", false, "serve volumes with copies on several nodes, too: with --driver=local, --guard-socket and --peer-address. "+
 		"No controller makes or oversees such volumes yet")
+	flags.StringVar(&f.copiesRate, "copies-rate", "0", "bytes a second of such volumes' data that may leave this node, such as 50Mi; 0 is no limit")
 	f.peers.add(flags)
 	addUdevFlag(cmd, &f.udev)
 	return cmd

@@ -19,10 +19,14 @@ func (f *agentFlags) runReplicated(ctx context.Context, o agent.Options, asks *a
 	if err != nil {
 		return err
 	}
+	pace, err := pacing("--copies-rate", f.copiesRate)
+	if err != nil {
+		return err
+	}
 	o.Peers = asks.client
 	c := agent.Copies{
 		Boot: boot, Journal: agent.JournalDir(f.kubeletDir, o.Driver.Name), Guard: word.Client{Socket: f.guardSocket},
-		Holding: pooled.Holding, Cover: linux.Cover, Identity: asks.server.Identity, Dial: asks.dial, Listener: asks.sortStreams(ctx),
+		Holding: pooled.Holding, Cover: linux.Cover, Identity: asks.server.Identity, Dial: asks.dial, Listener: asks.sortStreams(ctx), Pace: pace,
 	}
 	a, err := agent.NewReplicated(ctx, o, c)
 	if err != nil {

@@ -19,7 +19,10 @@ import (
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/replicate/cert"
 	"berth.dev/berth/internal/replicate/cert/issue"
+	"berth.dev/berth/internal/replicate/limit"
+	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/trial"
+	"berth.dev/berth/internal/replicate/wire"
 )
 
 func newReplicateCommand() *cobra.Command {
@@ -61,7 +64,7 @@ type checkReplicationFlags struct {
 	keys                 string
 	peerDir, authorities string
 	poold                string
-	listen, size         string
+	listen, size, rate   string
 	from, address        string
 	deletes, udev        bool
 }
@@ -90,6 +93,7 @@ func newReplicateCheckCommand() *cobra.Command {
 	flags.StringVar(&f.pool, "pool", "", "pool that the volume is made in, by the name that reports have")
 	flags.StringVar(&f.listen, "listen", "", "serve a volume on this address")
 	flags.StringVar(&f.size, "size", "1Gi", "size of the volume; half of it is filled")
+	flags.StringVar(&f.rate, "rate", "0", "bytes a second that may leave this node, such as 50Mi; 0 is no limit")
 	flags.StringVar(&f.from, "from", "", "fetch the volume of the node of this name")
 	flags.StringVar(&f.address, "address", "", "address on which that node serves")
 	flags.BoolVar(&f.deletes, "delete", false, "only delete the volume that a check left which was killed")
@@ -108,12 +112,16 @@ func (f *checkReplicationFlags) run(ctx context.Context, out, notes io.Writer) (
 	if err != nil {
 		return fmt.Errorf("--size %q: %w", f.size, err)
 	}
+	pace, err := pacing("--rate", f.rate)
+	if err != nil {
+		return err
+	}
 	own, err := f.source()
 	if err != nil {
 		return err
 	}
 	side := trial.Side{
-		Identity: cert.Identity{Node: f.node, Source: own, Now: time.Now}, Now: time.Now,
+		Identity: cert.Identity{Node: f.node, Source: own, Now: time.Now}, Now: time.Now, Pace: pace,
 		Note: func(line string) { _, _ = fmt.Fprintln(notes, line) },
 	}
 	done, err := f.choose(ctx, &side)
@@ -138,6 +146,20 @@ func (f *checkReplicationFlags) run(ctx context.Context, out, notes io.Writer) (
 		return err
 	}
 	return trial.Print(out, figures)
+}
+
+// pacing holds all streams that leave this node together to a rate in bytes a second, which a flag gave.
+func pacing(flag, rate string) (func(wire.Want) stream.Pacer, error) {
+	q, err := resource.ParseQuantity(rate)
+	if err == nil && q.Sign() < 0 {
+		err = errors.New("it is below 0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", flag, rate, err)
+	}
+	limits := limit.NewLimits()
+	limits.Set(limit.Rates{Node: q.Value()})
+	return func(wire.Want) stream.Pacer { return limits.Gate(0) }, nil
 }
 
 // source is where this node's certificate comes from.

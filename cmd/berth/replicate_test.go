@@ -49,6 +49,7 @@ func TestACheckOfReplicationSaysWhatItLacks(t *testing.T) {
 		"poold does not answer":      {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--poold", "unix://" + filepath.Join(dir, "no.sock")},
 		"neither embedded nor unix":  {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--poold", "poold.sock"},
 		"[keys peer-dir]":            {"--keys", dir, "--peer-dir", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0"},
+		"--rate \"-1\": it is below": {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--rate", "-1"},
 		"quantities must match":      {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--size", "much"},
 	} {
 		if out, err := berth(t, append([]string{"replicate", "check"}, args...)...); err == nil || !strings.Contains(err.Error()+out, says) {

@@ -20,6 +20,8 @@ import (
 	"berth.dev/berth/internal/peer"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/replicate/cert"
+	"berth.dev/berth/internal/replicate/stream"
+	"berth.dev/berth/internal/replicate/wire"
 )
 
 // Copies is what an agent of pools works with besides its Options where it serves volumes that have copies on
@@ -35,8 +37,10 @@ type Copies struct {
 	// volume by itself.
 	Holding func(c provision.Content) (guard.Holding, error)
 	Cover   func(path string) error
-	// Identity proves this node to others. Listener is where they ask for streams, and Dial reaches them.
+	// Identity proves this node to others. Listener is where they ask for streams, and Dial reaches them. Pace, if
+	// not nil, returns what holds back a stream that leaves this node.
 	Identity cert.Identity
+	Pace     func(wire.Want) stream.Pacer
 	Listener net.Listener
 	Dial     func(ctx context.Context, node string) (net.Conn, error)
 }
@@ -56,7 +60,7 @@ type copies struct {
 // in the background ends with ctx, or with Run.
 func NewReplicated(ctx context.Context, o Options, c Copies) (*Agent, error) {
 	a := New(o)
-	streams, err := pooled.NewStreams(c.Identity, c.Dial, o.Log.WithName("streams"))
+	streams, err := pooled.NewStreams(c.Identity, c.Pace, c.Dial, o.Log.WithName("streams"))
 	if err != nil {
 		return nil, fmt.Errorf("setting up streams between nodes: %w", err)
 	}

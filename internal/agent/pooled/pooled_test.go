@@ -44,6 +44,8 @@ type node struct {
 	may, early bool
 	read       []string
 	deleted    []string
+	// passed counts what leaves by the limits.
+	passed *meter
 	// named are the pools of the volume, and unwatched says that the watch does not show objects.
 	named     []string
 	unwatched bool

@@ -31,27 +31,28 @@ const (
 type Streams struct {
 	identity cert.Identity
 	packer   *wire.Packer
+	pace     func(wire.Want) stream.Pacer
 	queue    *limit.Queue
 	dial     func(ctx context.Context, node string) (net.Conn, error)
 	log      logr.Logger
 }
 
-// NewStreams returns Streams of a node. dial opens a connection to a node. A wrong address costs a stream and
-// nothing else: the certificate proves which node it is.
-func NewStreams(identity cert.Identity, dial func(ctx context.Context, node string) (net.Conn, error), log logr.Logger) (*Streams, error) {
+// NewStreams returns Streams of a node. pace, if not nil, returns what holds back a stream that leaves the node. dial
+// opens a connection to a node. A wrong address costs a stream and nothing else: the certificate proves which node it is.
+func NewStreams(identity cert.Identity, pace func(wire.Want) stream.Pacer, dial func(ctx context.Context, node string) (net.Conn, error), log logr.Logger) (*Streams, error) {
 	packer, err := wire.NewPacker(packing)
 	if err != nil {
 		return nil, err
 	}
 	identity.Protocol = cert.Stream
-	return &Streams{identity: identity, packer: packer, queue: limit.NewQueue(places), dial: dial, log: log}, nil
+	return &Streams{identity: identity, packer: packer, pace: pace, queue: limit.NewQueue(places), dial: dial, log: log}, nil
 }
 
 // Serve sends what is in a stock to the nodes that ask, until ctx ends or the listener fails. It closes the
 // listener. The stock says which node gets what.
 func (s *Streams) Serve(ctx context.Context, listener net.Listener, stock stream.Stock) error {
 	server := &stream.Server{
-		Identity: s.identity, Packer: s.packer, Stock: queued{stock, s.queue}, Streams: connections,
+		Identity: s.identity, Packer: s.packer, Stock: queued{stock, s.queue}, Streams: connections, Options: stream.Options{Pace: s.pace},
 		Ended: func(peer string, sent stream.Sent, err error) {
 			if err != nil && ctx.Err() == nil {
 				s.log.V(1).Info("a stream ended early", "node", peer, "volume", sent.Want.Volume, "reason", err.Error())

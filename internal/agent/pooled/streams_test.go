@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,9 +28,11 @@ func pair(t *testing.T, may func(stream.Stock) stream.Stock) (alpha, beta *node)
 		return (&net.Dialer{}).DialContext(ctx, "tcp", nodes[to].address)
 	}
 	for _, name := range []string{"alpha", "beta"} {
-		s, err := pooled.NewStreams(authority.Node(t, name), dial, logr.Discard())
+		passed := new(meter)
+		s, err := pooled.NewStreams(authority.Node(t, name), func(wire.Want) stream.Pacer { return passed }, dial, logr.Discard())
 		must(t, err)
 		n := newNode(t, name, s)
+		n.passed = passed
 		nodes[name] = n
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		must(t, err)
@@ -45,6 +48,15 @@ func pair(t *testing.T, may func(stream.Stock) stream.Stock) (alpha, beta *node)
 		})
 	}
 	return nodes["alpha"], nodes["beta"]
+}
+
+// meter counts the bytes that a node lets leave.
+type meter struct{ bytes atomic.Int64 }
+
+// Wait implements stream.Pacer.
+func (m *meter) Wait(_ context.Context, n int) error {
+	m.bytes.Add(int64(n))
+	return nil
 }
 
 func all(s stream.Stock) stream.Stock { return s }
@@ -69,6 +81,9 @@ func TestACopyArrivesInFullAndThenWhatChanged(t *testing.T) {
 	}
 	if !held() {
 		t.Error("the source does not hold the point that both have in common")
+	}
+	if alpha.passed.bytes.Load() < int64(len("firstsecond")) || beta.passed.bytes.Load() != 0 {
+		t.Errorf("the limits of the sender let %d bytes pass, those of the receiver %d", alpha.passed.bytes.Load(), beta.passed.bytes.Load())
 	}
 }
 

@@ -53,8 +53,10 @@ func IdentityOf(number uint64) (provision.Identity, error) { return identify(dev
 // Find returns the number of the device of an identity: where a path leads, or wherever else the
 // kernel has it; ErrNotFound if it has none. It opens nothing, as Leads does not.
 func Find(path string, is provision.Identity) (uint64, error) {
-	if n, err := Number(path); err == nil && Leads(path, is) == nil {
-		return n, nil
+	if n, err := Number(path); err == nil {
+		if got, err := identify(deviceDir, n); compare(path, got, err, is) == nil {
+			return n, nil
+		}
 	}
 	return find(deviceDir, is)
 }
@@ -98,9 +100,6 @@ func compare(path string, got provision.Identity, err error, is provision.Identi
 // what it says nothing of, such as a zvol.
 func identify(dir string, number uint64) (provision.Identity, error) {
 	dir = filepath.Join(dir, fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number)))
-	if _, err := os.Stat(dir); err != nil {
-		return "", err
-	}
 	name, err := ReadLine(filepath.Join(dir, "dm/name"))
 	if err == nil {
 		uuid, err := ReadLine(filepath.Join(dir, "dm/uuid"))
@@ -108,6 +107,9 @@ func identify(dir string, number uint64) (provision.Identity, error) {
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", err
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return "", err // there is no such device
 	}
 	if _, err := os.Stat(filepath.Join(dir, "partition")); err != nil {
 		return Whole(dir), nil //nolint:nilerr // no partition

@@ -23,6 +23,7 @@ import (
 	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/wire"
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 // bulk is how much data a benchmark's volume holds, and change how much of it the increment replaces.
@@ -35,27 +36,30 @@ const (
 type disk struct {
 	*btrfstest.Filesystem
 	p *btrfs.Provisioner
+	// started counts the processes that the provisioner started.
+	started *runtest.Counter
 }
 
-func newDisk(b *testing.B, label string) disk {
+func newDisk(b *testing.B, label string, size int64) disk {
 	b.Helper()
-	f := btrfstest.New(b, label, 12*bulk)
+	f := btrfstest.New(b, label, size)
 	open, err := kernel.Open(f.FSID, true)
 	must(b, err)
 	must(b, open.EnableQuotas())
 	open.Close()
-	p, err := btrfs.New(btrfs.Config{Runner: run.Exec{}, Mounted: func() (map[string]string, error) { return map[string]string{f.FSID: label}, nil }})
+	started := runtest.Count(run.Exec{})
+	p, err := btrfs.New(btrfs.Config{Runner: started, Mounted: func() (map[string]string, error) { return map[string]string{f.FSID: label}, nil }})
 	must(b, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(b.Context()))
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = p.Run(ctx) }()
 	b.Cleanup(func() { stop(); <-ended; p.Wait() })
-	return disk{f, p}
+	return disk{f, p, started}
 }
 
-func (d disk) make(b *testing.B) {
+func (d disk) make(b *testing.B, size int64) {
 	b.Helper()
-	_, err := d.p.Create(b.Context(), provision.CreateRequest{ID: volume, Pool: d.Ref, Size: 3 * bulk / 2, Tree: provision.Subvolume})
+	_, err := d.p.Create(b.Context(), provision.CreateRequest{ID: volume, Pool: d.Ref, Size: size, Tree: provision.Subvolume})
 	must(b, err)
 }
 
@@ -84,43 +88,71 @@ func (d disk) write(b *testing.B, name string, seed byte, bytes int64) {
 	must(b, f.Close())
 }
 
-// points makes a volume with two points on alpha.
-func points(b *testing.B) (alpha, beta disk) {
-	alpha, beta = newDisk(b, "alpha"), newDisk(b, "beta")
-	alpha.make(b)
-	r := alpha.p.Replicator()
-	must(b, r.Mark(b.Context(), volume, provision.Mark{Promise: promise, Opened: epoch}))
-	_, err := r.Writable(b.Context(), volume)
-	must(b, err)
-	for seq, bytes := range []int64{bulk, change} {
-		alpha.write(b, "part", byte(seq), bytes)
-		must(b, os.Rename(filepath.Join(alpha.Data(volume), "part"), filepath.Join(alpha.Data(volume), "part."+string(rune('a'+seq)))))
-		must(b, r.Snapshot(b.Context(), provision.PointRequest{Volume: volume, Point: point(uint64(seq) + 1)}))
+// pair is two nodes, each with a pool of btrfs on this machine. Alpha's copy of the volume is open.
+type pair struct {
+	*world
+	alpha, beta disk
+}
+
+func newPair(b *testing.B, disk, size int64) pair {
+	b.Helper()
+	p := pair{alpha: newDisk(b, "alpha", disk), beta: newDisk(b, "beta", disk)}
+	a := certtest.New(b)
+	p.world = &world{
+		t:     b,
+		alpha: &node{t: b, copies: p.alpha.p.Replicator(), identity: a.Node(b, "alpha")},
+		beta:  &node{t: b, copies: p.beta.p.Replicator(), identity: a.Node(b, "beta")},
 	}
-	return alpha, beta
+	p.stock = &copies.Stock{Copies: p.world.alpha.copies, Now: time.Now, Replica: func(context.Context, string, string) error { return nil }}
+	p.sink = &copies.Sink{Copies: p.world.beta.copies, Node: "beta", Volume: volume}
+	p.alpha.make(b, size)
+	p.world.alpha.mark(provision.Mark{Promise: promise, Opened: epoch})
+	_, err := p.world.alpha.copies.Writable(b.Context(), volume)
+	must(b, err)
+	return p
+}
+
+// keep keeps the head of alpha's copy as a point.
+func (p pair) keep(seq uint64) {
+	p.t.Helper()
+	must(p.t, p.world.alpha.copies.Snapshot(p.t.Context(), provision.PointRequest{Volume: volume, Point: point(seq)}))
+}
+
+// bring sends a point from alpha to beta.
+func (p pair) bring(base, target lineage.Point) (r stream.Received) {
+	p.t.Helper()
+	o := p.ask(wire.Stream{Volume: volume, From: "alpha", Epoch: epoch, Base: base, Target: target, Format: p.world.beta.copies.Abilities().Format})
+	if o.failed != nil || o.failedToo != nil {
+		p.t.Fatalf("%v; %v; then %s", o.failed, o.failedToo, stream.After(o.failedToo).Next)
+	}
+	return o.received
+}
+
+// volumeSize of the volumes of the benchmarks of bulk.
+const volumeSize = 3 * bulk / 2
+
+// points makes a pair whose volume has two points on alpha.
+func points(b *testing.B) pair {
+	b.Helper()
+	p := newPair(b, 12*bulk, volumeSize)
+	for seq, bytes := range []int64{bulk, change} {
+		p.alpha.write(b, "part."+string(rune('a'+seq)), byte(seq), bytes)
+		p.keep(uint64(seq) + 1)
+	}
+	return p
 }
 
 // BenchmarkBtrfs sends a point in full and an increment through everything: the pool, TLS over loopback, and
 // the other pool.
 func BenchmarkBtrfs(b *testing.B) {
-	alpha, beta := points(b)
-	a := certtest.New(b)
-	w := &world{t: b, alpha: &node{t: b, copies: alpha.p.Replicator(), identity: a.Node(b, "alpha")}, beta: &node{t: b, copies: beta.p.Replicator(), identity: a.Node(b, "beta")}}
-	w.stock = &copies.Stock{Copies: w.alpha.copies, Now: time.Now, Replica: func(context.Context, string, string) error { return nil }}
-	w.sink = &copies.Sink{Copies: w.beta.copies, Node: "beta", Volume: volume}
-	fetch := func(base, target lineage.Point) {
-		b.Helper()
-		o := w.ask(wire.Stream{Volume: volume, From: "alpha", Epoch: epoch, Base: base, Target: target, Format: w.beta.copies.Abilities().Format})
-		if o.failed != nil || o.failedToo != nil {
-			b.Fatalf("%v; %v; then %s", o.failed, o.failedToo, stream.After(o.failedToo).Next)
-		}
-	}
-	measure(b, func() { beta.make(b) }, func() { fetch(none, point(1)); fetch(point(1), point(2)) }, func() { beta.remove(b) })
+	p := points(b)
+	measure(b, func() { p.beta.make(b, volumeSize) }, func() { p.bring(none, point(1)); p.bring(point(1), point(2)) }, func() { p.beta.remove(b) })
 }
 
 // BenchmarkBtrfsBare does the same by the programs of btrfs and a pipe.
 func BenchmarkBtrfsBare(b *testing.B) {
-	alpha, beta := points(b)
+	p := points(b)
+	alpha, beta := p.alpha, p.beta
 	into := filepath.Join(beta.Top, "bare")
 	must(b, os.Mkdir(into, 0o700))
 	place := func(n string) string {

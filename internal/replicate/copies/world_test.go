@@ -50,6 +50,10 @@ type world struct {
 	sink        *copies.Sink
 	// cut, if not 0, is the write on the link, of either end, at which the connection is lost.
 	cut int
+	// connect, if set, makes a connection between the two in place of net.Pipe. lose, if set, loses it in
+	// place of closing both ends.
+	connect func() (near, far net.Conn)
+	lose    func()
 }
 
 func newWorld(t testing.TB) *world {
@@ -119,8 +123,12 @@ func (w *world) ask(ask wire.Stream) (o ends) {
 	w.t.Helper()
 	packer, err := wire.NewPacker(2)
 	must(w.t, err)
-	near, far := net.Pipe()
-	l := &link{at: w.cut}
+	connect := w.connect
+	if connect == nil {
+		connect = net.Pipe
+	}
+	near, far := connect()
+	l := &link{at: w.cut, lose: w.lose}
 	var group sync.WaitGroup
 	group.Go(func() {
 		a, err := stream.Accept(w.t.Context(), l.end(near), w.alpha.identity, packer)
@@ -141,6 +149,7 @@ type link struct {
 	mu       sync.Mutex
 	at, seen int
 	ends     []net.Conn
+	lose     func()
 }
 
 func (l *link) end(c net.Conn) net.Conn {
@@ -159,7 +168,9 @@ func (c *cutting) Write(b []byte) (int, error) {
 	c.link.mu.Lock()
 	c.link.seen++
 	cut := c.link.seen == c.link.at
-	if cut {
+	if cut && c.link.lose != nil {
+		c.link.lose()
+	} else if cut {
 		for _, e := range c.link.ends {
 			_ = e.Close()
 		}

@@ -4,12 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/replicate/wire"
@@ -28,9 +33,13 @@ func spending(b *testing.B) (report func()) {
 
 func processor(b *testing.B) time.Duration {
 	b.Helper()
-	var u unix.Rusage
-	check(b, unix.Getrusage(unix.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	var all time.Duration
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var u unix.Rusage
+		check(b, unix.Getrusage(who, &u))
+		all += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return all
 }
 
 // endless gives the same random MiB again and again.
@@ -77,6 +86,45 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
+// BenchmarkEightStreams has a process be both ends of eight streams at once, and reports the most memory that it
+// ever had.
+func BenchmarkEightStreams(b *testing.B) {
+	const streams = 8
+	e := newEnds(b, nil)
+	b.SetBytes(streams * bulk)
+	for b.Loop() {
+		all := new(errgroup.Group)
+		for range streams {
+			one := e.again(nil)
+			one.from.snapshots[target] = []byte{1}
+			one.from.source = func(context.Context, []byte) io.Reader { return &endless{block: random(1 << 20), left: bulk} }
+			one.near, one.far = connected(b)
+			one.to = newPool(nil)
+			one.to.drop = true
+			all.Go(func() error {
+				o := one.run(b.Context())
+				return errors.Join(o.sendErr, o.recvErr)
+			})
+		}
+		check(b, all.Wait())
+	}
+	b.ReportMetric(peak(b), "peak-MiB")
+}
+
+// peak returns the most memory that this process ever had, in MiB.
+func peak(b *testing.B) (mib float64) {
+	b.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	check(b, err)
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			_, err := fmt.Sscan(rest, &mib) // in KiB
+			check(b, err)
+		}
+	}
+	return mib / 1024
+}
+
 // BenchmarkBareTLS copies 1 GiB in the same way by crypto/tls alone, with the same hash at both ends.
 func BenchmarkBareTLS(b *testing.B) {
 	e := newEnds(b, nil)
@@ -117,5 +165,21 @@ func copyHashed(to io.Writer, from io.Reader, hash *xxhash.Digest) (total int, e
 		if err != nil {
 			return total, err
 		}
+	}
+}
+
+// BenchmarkSSH copies 1 GiB in the same way through ssh with its default cipher. BERTH_SSH is the program that
+// hack/ssh makes.
+func BenchmarkSSH(b *testing.B) {
+	program := os.Getenv("BERTH_SSH")
+	if program == "" {
+		b.Fatal("BERTH_SSH does not say which program runs ssh: make bench-stream sets it")
+	}
+	b.SetBytes(bulk)
+	defer spending(b)()
+	for b.Loop() {
+		cmd := exec.CommandContext(b.Context(), program, "cat >/dev/null")
+		cmd.Stdin, cmd.Stderr = &endless{block: random(1 << 20), left: bulk}, os.Stderr
+		check(b, cmd.Run())
 	}
 }

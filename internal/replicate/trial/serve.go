@@ -34,7 +34,7 @@ func Serve(ctx context.Context, s Side, size int64, listener net.Listener) (err 
 	}
 	s.Note(fmt.Sprintf("serving volume %s on %s", Volume(me), listener.Addr()))
 	return s.serve(ctx, listener, &stream.Server{
-		Identity: s.Identity, Packer: packer, Streams: 2,
+		Identity: s.Identity, Packer: packer, Streams: 2, Options: stream.Options{Pace: s.Pace},
 		Stock: &copies.Stock{
 			Copies: s.Copies, Now: s.Now,
 			Estimate: func(q provision.SendRequest) uint64 { return sizes[q.Target] },

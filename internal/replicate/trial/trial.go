@@ -11,6 +11,8 @@ import (
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/replicate/cert"
+	"berth.dev/berth/internal/replicate/stream"
+	"berth.dev/berth/internal/replicate/wire"
 )
 
 // Side is one of the two nodes.
@@ -23,6 +25,8 @@ type Side struct {
 	// Tree is the filesystem of volumes that are trees, empty for devices.
 	Tree string
 	Data Data
+	// Pace, if not nil, returns what holds back a stream of the serving node.
+	Pace func(wire.Want) stream.Pacer
 	// Note is told of what happens: a line for people.
 	Note func(line string)
 	Now  func() time.Time

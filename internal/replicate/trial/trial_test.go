@@ -7,13 +7,16 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 	"berth.dev/berth/internal/replicate/cert/certtest"
+	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/trial"
+	"berth.dev/berth/internal/replicate/wire"
 )
 
 const unit = 4 << 20
@@ -101,11 +104,25 @@ func directly(address string) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "tcp", address) }
 }
 
+// meter counts the bytes that the limits let leave.
+type meter struct{ bytes atomic.Int64 }
+
+// Wait implements stream.Pacer.
+func (m *meter) Wait(_ context.Context, n int) error {
+	m.bytes.Add(int64(n))
+	return nil
+}
+
 func TestATrialMovesAVolumeAndLeavesNothing(t *testing.T) {
 	w := newWorld(t)
+	var passed meter
+	w.alpha.Pace = func(wire.Want) stream.Pacer { return &passed }
 	o, served, fetched := w.run(t, directly)
 	if served != nil || fetched != nil {
 		t.Fatalf("serving: %v; fetching: %v; %q", served, fetched, w.notes)
+	}
+	if passed.bytes.Load() == 0 {
+		t.Error("no byte passed the limits")
 	}
 	if len(o.Legs) != 2 || o.Legs[0].Raw == 0 || o.Legs[1].Wire == 0 || o.Compared != 16*unit/2+16*unit/50 {
 		t.Errorf("the figures are %+v", o)

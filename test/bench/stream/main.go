@@ -2,7 +2,7 @@
 // docs/benchmarks/stream.md and its chart.
 //
 // It runs the benchmarks of the packages. In each round every side is measured once, and each time another one
-// first, so that other work on the machine is spread over both.
+// first, so that other work on the machine is spread over all.
 package main
 
 import (
@@ -14,21 +14,40 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 )
 
-// pair is Berth and what it is compared with: two benchmarks of one package.
-type pair struct {
-	name, module string
-	tags         string
-	// berth and bare are names of benchmarks.
-	berth, bare string
-	// times is how many streams one round has.
+// group is benchmarks of one package that are measured beside each other.
+type group struct {
+	module string
+	tags   string
+	// benchmarks as -test.bench selects them, without the ends of line.
+	benchmarks []string
+	// times is how many operations one round has.
 	times int
+	// rounds is how many are measured at most, 0 for no bound. Counts are the same in each.
+	rounds int
+	// guest says that it needs a machine with ZFS and disks that it may overwrite.
+	guest bool
 }
 
-var pairs = []pair{
-	{name: "bulk, memory to memory over loopback", module: "./internal/replicate/stream", berth: "BenchmarkStream", bare: "BenchmarkBareTLS", times: 2},
-	{name: "btrfs, in full and an increment", module: "./internal/replicate/copies", tags: "platform", berth: "BenchmarkBtrfs", bare: "BenchmarkBtrfsBare", times: 1},
+// The benchmarks.
+const (
+	berthBulk, bareBulk, sshBulk   = "BenchmarkStream", "BenchmarkBareTLS", "BenchmarkSSH"
+	berthBtrfs, bareBtrfs          = "BenchmarkBtrfs", "BenchmarkBtrfsBare"
+	writesAlone, writes10s, writes = "BenchmarkForeground/alone", "BenchmarkForeground/each10s", "BenchmarkForeground/each1s"
+	berthZFS, bareZFS              = "BenchmarkZFS", "BenchmarkZFSBare"
+	increments, idle, eight        = "BenchmarkIncrement", "BenchmarkIdle", "BenchmarkEightStreams"
+)
+
+var groups = []group{
+	{module: "./internal/replicate/stream", benchmarks: []string{berthBulk, bareBulk, sshBulk}, times: 2},
+	{module: "./internal/replicate/stream", benchmarks: []string{eight}, times: 1, rounds: 1},
+	{module: "./internal/replicate/copies", tags: "platform", benchmarks: []string{berthBtrfs, bareBtrfs}, times: 1},
+	{module: "./internal/replicate/copies", tags: "platform", benchmarks: []string{writesAlone, writes10s, writes}, times: 1},
+	{module: "./internal/replicate/copies", tags: "platform", benchmarks: []string{increments, idle}, times: 1, rounds: 1},
+	{module: "./internal/replicate/copies", tags: "platform", benchmarks: []string{berthZFS, bareZFS}, times: 1, rounds: 3, guest: true},
 }
 
 func main() {
@@ -49,14 +68,17 @@ func run(ctx context.Context, rounds int, dir string) error {
 		return err
 	}
 	defer os.RemoveAll(temporary)
-	r := results{load: []string{load()}, of: map[string][2][]figures{}}
-	for i, p := range pairs {
+	r := results{load: []string{load()}, of: map[string][]figures{}}
+	for i, g := range groups {
 		program := filepath.Join(temporary, fmt.Sprint(i))
-		if _, err := output(ctx, "go", "test", "-c", "-tags", p.tags, "-o", program, p.module); err != nil {
+		if _, err := output(ctx, "go", "test", "-c", "-tags", g.tags, "-o", program, g.module); err != nil {
 			return err
 		}
 		for round := range rounds {
-			if err := r.measure(ctx, p, program, round%2); err != nil {
+			if g.rounds > 0 && round == g.rounds {
+				break
+			}
+			if err := r.measure(ctx, g, program, round); err != nil {
 				return err
 			}
 		}
@@ -65,12 +87,20 @@ func run(ctx context.Context, rounds int, dir string) error {
 	return r.write(dir)
 }
 
-// measure adds one round of a pair.
-func (r *results) measure(ctx context.Context, p pair, program string, first int) error {
-	sides := r.of[p.name]
-	for _, side := range []int{first, 1 - first} {
-		benchmark := [2]string{p.berth, p.bare}[side]
-		out, err := output(ctx, program, "-test.run", "^$", "-test.bench", "^"+benchmark+"$", "-test.benchtime", fmt.Sprint(p.times, "x"))
+// measure adds one round of a group.
+func (r *results) measure(ctx context.Context, g group, program string, round int) error {
+	for i := range g.benchmarks {
+		benchmark := g.benchmarks[(i+round)%len(g.benchmarks)]
+		selected := "^" + strings.ReplaceAll(benchmark, "/", "$/^") + "$"
+		command := []string{program}
+		if g.guest {
+			command = []string{
+				"bin/lab", "guest", "run", "--zfs", "--disks", "2", "--disk-size", "4G", "--env", blockdevtest.DisksVariable + "=/dev/sda,/dev/sdb",
+				"--copy", program + ":/root/bench", "--", "/root/bench",
+			}
+		}
+		command = append(command, "-test.run", "^$", "-test.bench", selected, "-test.benchtime", fmt.Sprint(g.times, "x"))
+		out, err := output(ctx, command[0], command[1:]...)
 		if err != nil {
 			return err
 		}
@@ -78,10 +108,9 @@ func (r *results) measure(ctx context.Context, p pair, program string, first int
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "%s: %s: %+v\n", p.name, benchmark, f)
-		sides[side] = append(sides[side], f)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", benchmark, f)
+		r.of[benchmark] = append(r.of[benchmark], f)
 	}
-	r.of[p.name] = sides
 	return nil
 }
 

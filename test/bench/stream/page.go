@@ -13,58 +13,67 @@ import (
 	draw "berth.dev/berth/test/figures"
 )
 
-// figures are what one benchmark printed.
-type figures struct {
-	// speed is in MB/s by the clock, and processor in seconds per GiB, of both ends together.
-	speed, processor float64
-}
+// figures are what one run of a benchmark printed, by their units.
+type figures map[string]float64
 
 // parse reads the line of a benchmark.
-func parse(out, benchmark string) (f figures, err error) {
+func parse(out, benchmark string) (figures, error) {
 	for line := range strings.Lines(out) {
 		words := strings.Fields(line)
 		if len(words) == 0 || words[0] != benchmark && !strings.HasPrefix(words[0], benchmark+"-") {
 			continue
 		}
+		f := figures{}
 		for i := 2; i+1 < len(words); i += 2 {
 			value, err := strconv.ParseFloat(words[i], 64)
 			if err != nil {
-				return f, fmt.Errorf("%s: %w", benchmark, err)
+				return nil, fmt.Errorf("%s: %w", benchmark, err)
 			}
-			switch words[i+1] {
-			case "MB/s":
-				f.speed = value
-			case "cpu-s/GiB":
-				f.processor = value
-			}
+			f[words[i+1]] = value
 		}
+		return f, nil
 	}
-	if f.speed == 0 || f.processor == 0 {
-		return f, fmt.Errorf("%s printed no figures:\n%s", benchmark, out)
-	}
-	return f, nil
+	return nil, fmt.Errorf("%s printed no figures:\n%s", benchmark, out)
 }
 
-// results are all rounds, by the pair's name: those of Berth and the bare ones.
+// results are the figures of all rounds, by the benchmark.
 type results struct {
 	load []string
-	of   map[string][2][]figures
+	of   map[string][]figures
 }
 
-func (r *results) column(name string, side int, of func(figures) float64) (all []float64) {
-	for _, f := range r.of[name][side] {
-		all = append(all, of(f))
+func (r *results) column(benchmark, unit string) (all []float64) {
+	for _, f := range r.of[benchmark] {
+		all = append(all, f[unit])
 	}
 	return all
 }
 
-func speed(f figures) float64     { return f.speed }
-func processor(f figures) float64 { return f.processor }
-
+// The units of the figures.
 const (
-	leastSpeed = 0.8 // of the bare copy's
-	mostMore   = 1.2 // processor seconds per GiB more than the bare pipe
+	speed, processor = "MB/s", "cpu-s/GiB"
+	p99, p999        = "p99-ms", "p99.9-ms"
+	longest          = "longest-ms"
 )
+
+// comparison is a benchmark of Berth beside what it is measured by.
+type comparison struct {
+	name, short, berth, bare string
+	// leastSpeed is what the speed must be of the bare one's, and mostMore how many processor seconds
+	// more a GiB may take; 0 for no target.
+	leastSpeed, mostMore float64
+}
+
+var zvols = comparison{name: "ZFS, a zvol in full, beside the same TLS", short: "ZFS", berth: berthZFS, bare: bareZFS, leastSpeed: 0.9}
+
+var comparisons = []comparison{
+	{name: "bulk, beside TLS alone", short: "bulk", berth: berthBulk, bare: bareBulk, leastSpeed: 0.8},
+	{name: "bulk, beside ssh", short: "ssh", berth: berthBulk, bare: sshBulk, leastSpeed: 2},
+	{name: "btrfs, in full and an increment", short: "btrfs", berth: berthBtrfs, bare: bareBtrfs, mostMore: 1.2},
+}
+
+// mostSlower is how much longer a write in the foreground may take, at p99, while increments leave.
+const mostSlower = 1.2
 
 func (r *results) print(w io.Writer) {
 	fmt.Fprintf(w, `# The stream of replication beside the same work without Berth
@@ -72,11 +81,13 @@ func (r *results) print(w io.Writer) {
 Measured by `+"`make bench-stream`"+` on %d processors, Linux %s. Load average of the machine %s. The more other work
 there is, the less the speeds by the clock say; processor time says more then.
 
-- **Bulk** is 1 GiB of random bytes from memory to nowhere over loopback; without Berth it is a copy by crypto/tls
-  (TLS 1.3) with the same hash at both ends.
+- **Bulk** is 1 GiB of random bytes from memory to nowhere over loopback. Without Berth it is a copy by crypto/tls
+  (TLS 1.3) with the same hash at both ends, or one through ssh with its default cipher.
 - **btrfs** is a point of 512 MiB in full and an increment of 64 MiB, from one filesystem to another on this machine,
   written out at the end. Without Berth it is `+"`btrfs send | btrfs receive`"+`, without TLS and without a hash.
-- Both sides are in each round, each time another one first. Figures are medians of the rounds, ratios
+- **ZFS** is a zvol with 64 MiB of data, from one zpool to another in a guest whose processors are emulated. Without Berth it
+  is `+"`zfs send | zfs receive`"+` through the same TLS, without a hash.
+- All sides are in each round, each time another one first. Figures are medians of the rounds, ratios
   geometric means of the rounds' ratios, their intervals bootstraps over the rounds.
 
 ## Speed
@@ -85,32 +96,81 @@ there is, the less the speeds by the clock say; processor time says more then.
 	r.speeds().Print(w)
 	fmt.Fprint(w, "\n## Processor time\n\nSeconds of a processor per GiB, of both ends together.\n\n![processor seconds per GiB](stream.svg)\n\n")
 	r.processors().Print(w)
-	fmt.Fprint(w, "\nNot measured here yet: the same bytes through ssh, what an interval without writes costs, writes in the foreground\n"+
-		"while increments leave, large sparse volumes, the memory of many streams at once, and ZFS.\n")
+	fmt.Fprint(w, "\nOne TLS connection with the hash takes as much as the second column of the first row says. So the target for btrfs\n"+
+		"can be met only on a processor that encrypts faster.\n")
+	fmt.Fprintf(w, "\n## Memory\n\nA process that is both ends of 8 streams of 1 GiB at once had at most **%s MiB**. An agent has one end of each, and\n"+
+		"beside that what an [agent at rest](local.md#idle) has.\n", draw.Digits(draw.Median(r.column(eight, "peak-MiB"))))
+	fmt.Fprint(w, "\n## What an increment costs\n\nCounted once, with btrfs: it depends on no clock.\n\n")
+	r.counts().Print(w)
+	fmt.Fprint(w, "\n## Writes in the foreground\n\nWrites of 4 KiB to a file of 256 MiB, each made durable (`fdatasync`), for 31 seconds a round, "+
+		"while increments leave\nto another filesystem on the same disk. Milliseconds.\n\n")
+	r.writes().Print(w)
 }
 
 func (r *results) speeds() *draw.Table {
 	t := &draw.Table{Head: []string{"case", "rounds", "bare, MB/s", "Berth, MB/s", "ratio", "95 % interval", "target"}}
-	for i, p := range pairs {
-		berth, bare := r.column(p.name, 0, speed), r.column(p.name, 1, speed)
+	for _, c := range append(comparisons, zvols) {
+		berth, bare := r.column(c.berth, speed), r.column(c.bare, speed)
 		ratio, target := draw.Ratio(berth, bare), "none"
-		if i == 0 {
-			target = verdict(ratio.Value >= leastSpeed, "at least %v", leastSpeed)
+		if c.leastSpeed > 0 {
+			target = verdict(ratio.Value >= c.leastSpeed, "at least %v", c.leastSpeed)
 		}
-		t.Add(p.name, fmt.Sprint(len(berth)), draw.Digits(draw.Median(bare)), draw.Digits(draw.Median(berth)), draw.Digits(ratio.Value), ratio.String(), target)
+		t.Add(c.name, fmt.Sprint(len(berth)), draw.Digits(draw.Median(bare)), draw.Digits(draw.Median(berth)), draw.Digits(ratio.Value), ratio.String(), target)
 	}
 	return t
 }
 
 func (r *results) processors() *draw.Table {
 	t := &draw.Table{Head: []string{"case", "rounds", "bare, s/GiB", "Berth, s/GiB", "more", "ratio", "95 % interval", "target"}}
-	for i, p := range pairs {
-		berth, bare := r.column(p.name, 0, processor), r.column(p.name, 1, processor)
+	for _, c := range comparisons {
+		berth, bare := r.column(c.berth, processor), r.column(c.bare, processor)
 		ratio, more, target := draw.Ratio(berth, bare), draw.Median(berth)-draw.Median(bare), "none"
-		if i == 1 {
-			target = verdict(more <= mostMore, "at most %v more", mostMore)
+		if c.mostMore > 0 {
+			target = verdict(more <= c.mostMore, "at most %v more", c.mostMore)
 		}
-		t.Add(p.name, fmt.Sprint(len(berth)), draw.Digits(draw.Median(bare)), draw.Digits(draw.Median(berth)), draw.Digits(more), draw.Digits(ratio.Value), ratio.String(), target)
+		t.Add(c.name, fmt.Sprint(len(berth)), draw.Digits(draw.Median(bare)), draw.Digits(draw.Median(berth)), draw.Digits(more), draw.Digits(ratio.Value), ratio.String(), target)
+	}
+	return t
+}
+
+// counts are what increments cost, and the most that they may.
+func (r *results) counts() *draw.Table {
+	t := &draw.Table{Head: []string{"case", "counted", "target"}}
+	for _, row := range []struct {
+		name, benchmark, unit, noun string
+		most                        float64
+	}{
+		{"1,000 volumes, an interval without a write: no point, no stream", idle, "processes", "processes", 0},
+		{"the same: processor time", idle, "cpu-ms", "ms", none},
+		{"one volume, an interval with one write of 4 KiB: on the link", increments, "4KiB-B", "bytes", none},
+		{"the same: processes of both nodes", increments, "4KiB-processes", "processes", none},
+		{"64 GiB sparse with 1 GiB of data, 1 % written in 5 intervals away: sent, of the full stream", increments, "churn-%", "%", 2},
+		{"the same: more room at the receiver, of the copy", increments, "churn-room-%", "%", 50},
+	} {
+		got, target := draw.Median(r.column(row.benchmark, row.unit)), "none"
+		if row.most != none {
+			target = verdict(got <= row.most, "at most %v", row.most)
+		}
+		t.Add(row.name, draw.Digits(got)+" "+row.noun, target)
+	}
+	return t
+}
+
+// none is no target.
+const none = -1
+
+func (r *results) writes() *draw.Table {
+	t := &draw.Table{Head: []string{"increments", "rounds", "p99", "p99.9", "longest", "p99, ratio", "95 % interval", "target"}}
+	alone := r.column(writesAlone, p99)
+	for _, row := range []struct{ name, benchmark string }{{"none", writesAlone}, {"each 10 s", writes10s}, {"each second", writes}} {
+		got := r.column(row.benchmark, p99)
+		ratio, interval, target := "", "", "none"
+		if row.benchmark != writesAlone {
+			of := draw.Ratio(got, alone)
+			ratio, interval, target = draw.Digits(of.Value), of.String(), verdict(of.Value <= mostSlower, "at most %v", mostSlower)
+		}
+		t.Add(row.name, fmt.Sprint(len(got)), draw.Digits(draw.Median(got)), draw.Digits(draw.Median(r.column(row.benchmark, p999))),
+			draw.Digits(draw.Median(r.column(row.benchmark, longest))), ratio, interval, target)
 	}
 	return t
 }
@@ -127,10 +187,9 @@ func (r *results) write(dir string) error {
 	var page, chart bytes.Buffer
 	r.print(io.MultiWriter(&page, os.Stdout))
 	var bars []draw.Bar
-	for _, p := range pairs {
-		short, _, _ := strings.Cut(p.name, ",")
-		for side, name := range []string{"Berth", "bare"} {
-			bars = append(bars, draw.Bar{Name: short + ", " + name, Segments: []draw.Segment{{Name: name, Value: draw.Median(r.column(p.name, side, processor))}}})
+	for _, c := range comparisons {
+		for _, side := range []struct{ name, benchmark string }{{"Berth", c.berth}, {"bare", c.bare}} {
+			bars = append(bars, draw.Bar{Name: c.short + ", " + side.name, Segments: []draw.Segment{{Name: side.name, Value: draw.Median(r.column(side.benchmark, processor))}}})
 		}
 	}
 	draw.Bars(&chart, "Processor time of both ends per GiB, median", "s", bars)

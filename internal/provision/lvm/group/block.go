@@ -10,12 +10,13 @@ import (
 // Block is the kernel's description of a block device. None of it is read from the device, which
 // a pod may have written.
 type Block struct {
-	// Below are the kernel's names of the devices that it is made of; of a partition its disk.
+	// Below are the kernel's names of the devices that it is made of; of a partition its disk. They
+	// need not be known for a device that IsVolume.
 	Below []string
 	// Partition is the name that the partition table gives it.
 	Partition string
-	// Mapping is the device mapper's name, and MappingUUID its uuid.
-	Mapping, MappingUUID string
+	// Mapping is the device mapper's name.
+	Mapping string
 	// Backing is the path of the file or device that a loop device leads to, empty if it leads
 	// nowhere. Over is the kernel's name of that device, empty if it is a file.
 	Backing, Over string
@@ -35,6 +36,10 @@ const publishes = "/volumeDevices/"
 
 // volumeMapping matches the device mapper's names of logical volumes with ids of Berth's.
 var volumeMapping = regexp.MustCompile(`[^-]-(pvc|vol|inline)--`)
+
+// IsVolume says whether a device has the name of a logical volume with an id of Berth's. Pods write
+// to it, whatever it is made of. LVM's filter goes by the name, so IsVolume does not ask for the uuid.
+func (b Block) IsVolume() bool { return volumeMapping.MatchString(b.Mapping) }
 
 // zvol begins the kernel's names of the volumes of ZFS.
 const zvol = "zd"
@@ -100,7 +105,7 @@ func (b Block) writtenByPods(name string, given bool) string {
 		return "it is a block device of the network"
 	case b.Partition != "" && provision.CheckID(b.Partition) == nil:
 		return "it is volume " + b.Partition + ", a whole disk"
-	case strings.HasPrefix(b.MappingUUID, "LVM-") && volumeMapping.MatchString(b.Mapping):
+	case b.IsVolume():
 		return "it is the logical volume " + b.Mapping
 	}
 	return ""

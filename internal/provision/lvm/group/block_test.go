@@ -8,7 +8,7 @@ import (
 
 func TestDevicesThatPodsWriteToAreTold(t *testing.T) {
 	const kubelets = "/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/publish/pvc-1/pod"
-	disk := map[string]Block{"sda": {}, "dm-0": {Mapping: "vg0-pvc--1", MappingUUID: "LVM-abc"}}
+	disk := map[string]Block{"sda": {}, "dm-0": {Mapping: "vg0-pvc--1"}}
 	for name, tc := range map[string]struct {
 		device string
 		blocks map[string]Block
@@ -16,10 +16,10 @@ func TestDevicesThatPodsWriteToAreTold(t *testing.T) {
 	}{
 		"a disk":                    {"sda", nil, ""},
 		"a partition":               {"sda1", map[string]Block{"sda1": {Below: []string{"sda"}, Partition: "data"}}, ""},
-		"an encrypted disk":         {"dm-5", map[string]Block{"dm-5": {Below: []string{"sda"}, Mapping: "luks-1", MappingUUID: "CRYPT-1"}}, ""},
+		"an encrypted disk":         {"dm-5", map[string]Block{"dm-5": {Below: []string{"sda"}, Mapping: "luks-1"}}, ""},
 		"a loop device over a file": {"loop0", map[string]Block{"loop0": {Backing: "/srv/vg.img"}}, ""},
-		"a foreign logical volume":  {"dm-5", map[string]Block{"dm-5": {Mapping: "vg0-root", MappingUUID: "LVM-abc"}}, ""},
-		"a logical volume of a group with a similar name":  {"dm-5", map[string]Block{"dm-5": {Mapping: "my--pvc--1-root", MappingUUID: "LVM-abc"}}, ""},
+		"a foreign logical volume":  {"dm-5", map[string]Block{"dm-5": {Mapping: "vg0-root"}}, ""},
+		"a logical volume of a group with a similar name":  {"dm-5", map[string]Block{"dm-5": {Mapping: "my--pvc--1-root"}}, ""},
 		"a disk of a volume group in a manual loop device": {"sda", map[string]Block{"loop1": {Backing: "/dev/sda", Over: "sda"}}, ""},
 
 		"a loop device over a volume":                {"loop0", map[string]Block{"loop0": {Backing: "/dev/dm-0", Over: "dm-0"}}, "dm-0"},
@@ -37,7 +37,7 @@ func TestDevicesThatPodsWriteToAreTold(t *testing.T) {
 		"a whole disk of Berth":             {"sdb1", map[string]Block{"sdb1": {Below: []string{"sdb"}, Partition: "pvc-00000000000000000000000000000001"}}, "whole disk"},
 		"a volume":                          {"dm-0", nil, "vg0-pvc--1"},
 		"an array over loop devices":        {"md127", map[string]Block{"md127": {Below: []string{"sda", "loop0"}}, "loop0": {Over: "dm-0"}}, "it is on loop0"},
-		"an encrypted device over a volume": {"dm-5", map[string]Block{"dm-5": {Below: []string{"dm-0"}, MappingUUID: "CRYPT-1"}}, "it is on dm-0"},
+		"an encrypted device over a volume": {"dm-5", map[string]Block{"dm-5": {Below: []string{"dm-0"}}}, "it is on dm-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			blocks := map[string]Block{}

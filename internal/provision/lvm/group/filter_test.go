@@ -74,7 +74,7 @@ func TestBerthsFilterTakesNothingFromTheMachines(t *testing.T) {
 func TestTheFilterRejectsOnlyDevicesThatPodsWriteTo(t *testing.T) {
 	blocks := map[string]Block{
 		"sda": {}, "sdb": {}, "sdb1": {Below: []string{"sdb"}, Partition: "pvc-1"}, "loop1": {Backing: "/srv/vg.img"}, "loop10": {Over: "dm-0"},
-		"dm-0": {Mapping: "vg0-pvc--1", MappingUUID: "LVM-a"}, "dm-1": {Mapping: "luks", MappingUUID: "CRYPT-a", Below: []string{"loop10"}}, "zd0": {},
+		"dm-0": {Mapping: "vg0-pvc--1"}, "dm-1": {Mapping: "luks", Below: []string{"loop10"}}, "zd0": {},
 		"cciss!c0d0p1": {Partition: "pvc-2", Below: []string{"cciss!c0d0"}},
 	}
 	got := Patterns(WrittenByPods(blocks), blocks)

@@ -69,14 +69,17 @@ func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(e
 
 func block(sys, dir string, backing func(string) (uint64, error)) (b group.Block, err error) {
 	name := filepath.Base(dir)
+	if strings.HasPrefix(name, "dm-") {
+		b.Mapping, err = blockdev.ReadLine(filepath.Join(dir, "dm/name"))
+		if err != nil || b.IsVolume() { // a node may have a thousand, and no rule asks for what is below
+			return b, err
+		}
+	}
 	if b.Below, err = below(dir); err != nil {
 		return b, err
 	}
 	switch {
 	case strings.HasPrefix(name, "dm-"):
-		if b.Mapping, err = blockdev.ReadLine(filepath.Join(dir, "dm/name")); err == nil {
-			b.MappingUUID, err = blockdev.ReadLine(filepath.Join(dir, "dm/uuid"))
-		}
 	case len(b.Below) > 0:
 		b.Partition, err = partitionName(dir)
 	case strings.HasPrefix(name, "loop"):

@@ -49,7 +49,8 @@ func TestBlockDevicesAreReadFromSysfs(t *testing.T) {
 	root := sysfs(t, map[string]string{
 		"devices/sda/dev": "8:0", "devices/sda/sda1/partition": "1", "devices/sda/sda1/uevent": "DEVNAME=sda1\nPARTN=1\nPARTNAME=pvc-1\n",
 		"devices/sdb/dev": "8:16", "devices/sdb/sdb1/partition": "1", "devices/sdb/sdb1/uevent": "DEVNAME=sdb1\n",
-		"devices/dm-0/dm/name": "vg0-pvc--1\n", "devices/dm-0/dm/uuid": "LVM-abc\n", "devices/dm-0/slaves/sda": "", "devices/dm-0/dev": "253:0",
+		"devices/dm-0/dm/name": "vg0-pvc--1\n", "devices/dm-0/slaves/sda": "", "devices/dm-0/dev": "253:0",
+		"devices/dm-1/dm/name": "vg0-root\n", "devices/dm-1/slaves/sda": "",
 		"devices/md0/slaves/sda1": "", "devices/md0/slaves/sdb1": "", "devices/md0/uevent": "",
 		"devices/loop0/loop/backing_file": "/srv/vg.img\n",
 		"devices/loop1/loop/backing_file": "/dev/dm-0\n",
@@ -74,7 +75,8 @@ func TestBlockDevicesAreReadFromSysfs(t *testing.T) {
 	}
 	want := map[string]group.Block{
 		"sda": {}, "sda1": {Below: []string{"sda"}, Partition: "pvc-1"}, "sdb": {}, "sdb1": {Below: []string{"sdb"}},
-		"dm-0": {Below: []string{"sda"}, Mapping: "vg0-pvc--1", MappingUUID: "LVM-abc"}, "md0": {Below: []string{"sda1", "sdb1"}},
+		"dm-0": {Mapping: "vg0-pvc--1"}, "dm-1": {Below: []string{"sda"}, Mapping: "vg0-root"},
+		"md0":   {Below: []string{"sda1", "sdb1"}},
 		"loop0": {Backing: "/srv/vg.img"}, "loop1": {Backing: "/dev/dm-0", Over: "dm-0"}, "loop2": {Backing: "/dev/gone", Over: "7:77"},
 		"loop3": {}, "loop4": {},
 	}

@@ -37,22 +37,6 @@ func runReplication(t *testing.T, tree string) {
 	})
 }
 
-// alone shows a provisioner one of the zpools of this machine.
-type alone struct {
-	*kernel.Devices
-	name string
-}
-
-func (a alone) Pools() (found []zfs.Pool, err error) {
-	all, err := a.Devices.Pools()
-	for _, p := range all {
-		if p.Name == a.name {
-			found = append(found, p)
-		}
-	}
-	return found, err
-}
-
 var errEnded = errors.New("the process ends here")
 
 // mortal is a process that may end just before or after a command that changes something.
@@ -110,7 +94,7 @@ func replicaNode(t *testing.T, name, disk, tree string) conformance.ReplicaNode 
 			if m.isDead() { // a process that ended crashes no more
 				m = &mortal{}
 			}
-			c.Runner, c.Devices = m, alone{&kernel.Devices{}, name}
+			c.Runner, c.Devices = m, zfstest.Alone{Devices: &kernel.Devices{}, Name: name}
 			made, err := zfs.New(c)
 			if err != nil {
 				t.Fatal(err)

@@ -66,6 +66,23 @@ func RealForeign(t testing.TB, dataset string, size int64) {
 	Run(t, "zpool", "sync")
 }
 
+// Alone shows a provisioner one of the zpools of this machine.
+type Alone struct {
+	*kernel.Devices
+	Name string
+}
+
+// Pools implements zfs.Devices.
+func (a Alone) Pools() (found []zfs.Pool, err error) {
+	all, err := a.Devices.Pools()
+	for _, p := range all {
+		if p.Name == a.Name {
+			found = append(found, p)
+		}
+	}
+	return found, err
+}
+
 // RealConfig returns a provisioner's config for this machine, a counter of its processes, and
 // a record of the filesystems that it makes.
 func RealConfig(t testing.TB) (zfs.Config, *runtest.Counter, *conformance.Formats) {
