@@ -87,7 +87,7 @@ func BenchmarkIncrement(b *testing.B) {
 		away  = 5 // points that beta misses
 	)
 	for b.Loop() {
-		p := newPair(b, 2*size, size+size/2)
+		p := newPair(b, 8*size, size+size/2) // each point is charged as the volume
 		w := p.alpha.open(b, "database", size)
 		w.scatter(data/piece, piece)
 		p.keep(1)
@@ -111,10 +111,10 @@ func BenchmarkIncrement(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle counts what an interval costs a node with 1,000 copies in which nothing is written.
+// BenchmarkIdle counts what an interval costs a node with 300 copies in which nothing is written.
 func BenchmarkIdle(b *testing.B) {
-	const volumes = 1000
-	p := newPair(b, 2*bulk, 1<<20)
+	const volumes = 300
+	p := newPair(b, 128*bulk, 1<<20)
 	of := p.world.alpha.copies
 	ids := []string{volume}
 	p.keep(1)
