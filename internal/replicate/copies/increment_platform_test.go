@@ -106,7 +106,7 @@ func BenchmarkIncrement(b *testing.B) {
 			p.keep(3 + seq)
 		}
 		behind := p.bring(point(2), point(2+away))
-		b.ReportMetric(100*float64(behind.Progress.Wire)/float64(full.Progress.Wire), "churn-%")
+		b.ReportMetric(100*float64(behind.Progress.Raw)/float64(full.Progress.Raw), "churn-%")
 		b.ReportMetric(100*float64(p.beta.used(b)-taken)/float64(taken), "churn-room-%")
 	}
 }

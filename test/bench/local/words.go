@@ -24,7 +24,8 @@ const typedCommands = `
 ### What is typed for ZFS
 
 The least that one types to come to the same volumes, with the same properties. Berth, too, makes a volume in its place at once. One that
-was copied it moves to the trash instead of destroying it: [zfs.md](../zfs.md) says why.
+was copied it moves to the trash instead of destroying it: [zfs.md](../zfs.md) says why. Before Berth destroys or renames anything it
+asks ZFS what bears the name, by one more process (` + "`zfs list`" + `): ZFS goes by the name alone.
 
 - create: ` + "`zfs create`" + `. It does not wait for the device of a zvol; Berth does.
 - snapshot: ` + "`zfs snapshot`" + `.

@@ -1,5 +1,5 @@
 // Command stream measures the stream of replication beside the same work without Berth, and writes
-// docs/benchmarks/stream.md and its chart.
+// docs/benchmarks/stream.md, its chart, and the figures of each round (stream.jsonl).
 //
 // It runs the benchmarks of the packages. In each round every side is measured once, and each time another one
 // first, so that other work on the machine is spread over all.
@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
@@ -53,23 +55,39 @@ var groups = []group{
 func main() {
 	rounds := flag.Int("rounds", 5, "how often each side is measured")
 	dir := flag.String("dir", "docs/benchmarks", "folder of the page")
+	only := flag.String("only", "", "measure anew only the groups of which a benchmark matches this pattern; the others' rounds are read from the folder")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *rounds, *dir); err != nil {
+	if err := run(ctx, *rounds, *dir, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-stream:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rounds int, dir string) error {
+func run(ctx context.Context, rounds int, dir, only string) error {
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
 	temporary, err := os.MkdirTemp("", "bench-stream-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(temporary)
 	r := results{load: []string{load()}, of: map[string][]figures{}}
+	if only != "" {
+		if err := r.read(dir); err != nil {
+			return err
+		}
+	}
 	for i, g := range groups {
+		if !slices.ContainsFunc(g.benchmarks, pattern.MatchString) {
+			continue
+		}
+		for _, b := range g.benchmarks {
+			delete(r.of, b)
+		}
 		program := filepath.Join(temporary, fmt.Sprint(i))
 		if _, err := output(ctx, "go", "test", "-c", "-tags", g.tags, "-o", program, g.module); err != nil {
 			return err

@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -193,12 +197,47 @@ func (r *results) write(dir string) error {
 		}
 	}
 	draw.Bars(&chart, "Processor time of both ends per GiB, median", "s", bars)
-	for name, content := range map[string]*bytes.Buffer{"stream.md": &page, "stream.svg": &chart} {
+	var all bytes.Buffer
+	for _, benchmark := range slices.Sorted(maps.Keys(r.of)) {
+		for _, f := range r.of[benchmark] {
+			if err := json.NewEncoder(&all).Encode(round{benchmark, f}); err != nil {
+				return err
+			}
+		}
+	}
+	for name, content := range map[string]*bytes.Buffer{"stream.md": &page, "stream.svg": &chart, rounds: &all} {
 		if err := os.WriteFile(filepath.Join(dir, name), content.Bytes(), 0o644); err != nil { //nolint:gosec // it is for everyone to read
 			return err
 		}
 	}
 	return nil
+}
+
+// rounds is the file with the figures of each round, a line for each.
+const rounds = "stream.jsonl"
+
+// round is a line of it.
+type round struct {
+	Benchmark string  `json:"benchmark"`
+	Figures   figures `json:"figures"`
+}
+
+// read reads the rounds that were measured before.
+func (r *results) read(dir string) error {
+	f, err := os.Open(filepath.Join(dir, rounds))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for lines := json.NewDecoder(f); ; {
+		var one round
+		if err := lines.Decode(&one); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		r.of[one.Benchmark] = append(r.of[one.Benchmark], one.Figures)
+	}
 }
 
 func kernel() string {

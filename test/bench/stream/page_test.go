@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -44,5 +45,20 @@ func TestThePageSaysWhichTargetIsMissed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheRoundsAreReadAsTheyWereWritten(t *testing.T) {
+	dir := t.TempDir()
+	r := results{load: []string{"1", "2"}, of: map[string][]figures{berthBulk: {{speed: 1}, {speed: 2}}, idle: {{"processes": 0}}}}
+	if err := r.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	again := results{of: map[string][]figures{}}
+	if err := again.read(dir); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(again.of, r.of) {
+		t.Errorf("%v", again.of)
 	}
 }
