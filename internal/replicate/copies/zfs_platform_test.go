@@ -10,9 +10,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
@@ -22,6 +23,7 @@ import (
 	"berth.dev/berth/internal/replicate/cert/certtest"
 	"berth.dev/berth/internal/replicate/copies"
 	"berth.dev/berth/internal/replicate/wire"
+	"berth.dev/berth/internal/run"
 )
 
 // inZpool is how much data a zvol of the benchmarks holds: they run where processors are emulated.
@@ -80,14 +82,29 @@ func BenchmarkZFSBare(b *testing.B) {
 		config, err := w.beta.identity.Client("alpha")
 		must(b, err)
 		from, to := tls.Server(near, w.alpha.identity.Server()), tls.Client(far, config)
-		sent := make(chan error, 1)
-		go func() {
-			send := exec.CommandContext(b.Context(), "zfs", "send", "alpha/berth-volumes/"+volume+"@bare")
-			send.Stdout, send.Stderr = from, os.Stderr
-			sent <- errors.Join(send.Run(), from.Close())
-		}()
-		receive := exec.CommandContext(b.Context(), "zfs", "receive", "beta/bare")
-		receive.Stdin, receive.Stderr = to, os.Stderr
-		must(b, errors.Join(receive.Run(), <-sent))
+		leaving, out, err := os.Pipe()
+		must(b, err)
+		in, arriving, err := os.Pipe()
+		must(b, err)
+		all := new(errgroup.Group)
+		all.Go(func() error {
+			return errors.Join(program(nil, out, "send", "alpha/berth-volumes/"+volume+"@bare"), out.Close())
+		})
+		all.Go(func() error { return errors.Join(through(from, leaving), from.Close()) })
+		all.Go(func() error { return errors.Join(through(arriving, to), arriving.Close()) })
+		all.Go(func() error { return program(in, nil, "receive", "beta/bare") })
+		must(b, all.Wait())
 	}
+}
+
+// program runs zfs.
+func program(in, out *os.File, args ...string) error {
+	_, err := run.Exec{}.Change(run.Command{Operation: "zfs", Program: "zfs", Args: args, In: in, Out: out})
+	return err
+}
+
+// through copies in pieces as large as a frame.
+func through(to io.Writer, from io.Reader) error {
+	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, wire.MaxData))
+	return err
 }

@@ -178,7 +178,7 @@ func BenchmarkSSH(b *testing.B) {
 	b.SetBytes(bulk)
 	defer spending(b)()
 	for b.Loop() {
-		cmd := exec.CommandContext(b.Context(), program, "cat >/dev/null")
+		cmd := exec.CommandContext(b.Context(), program, "cat >/dev/null") //nolint:forbidigo // package stream may not import package run
 		cmd.Stdin, cmd.Stderr = &endless{block: random(1 << 20), left: bulk}, os.Stderr
 		check(b, cmd.Run())
 	}
