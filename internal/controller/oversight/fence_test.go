@@ -356,6 +356,18 @@ func TestTheVolumesOfANodeThatFallsSilentAreLookedAt(t *testing.T) {
 	})
 }
 
+func TestTheVolumesOfANodeThatOnlyOthersSayIsLostAreLookedAt(t *testing.T) {
+	inWorld(t, cluster(t, copies()), func(w *world) {
+		r := w.controller()
+		w.passes(20 * time.Second)
+		said := r.saidOfAll(w.t.Context())
+		said["n9"] = []ownership.Witness{{Name: "n2"}, {Name: "n3"}, {Name: "n4"}} // no lease of its guard is there
+		if diff := cmp.Diff(map[string]bool{"n9": true}, r.Contact.troubled(said)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestAPodLeadsToItsVolume(t *testing.T) {
 	inWorld(t, cluster(t, shared()), func(w *world) {
 		r := w.controller()

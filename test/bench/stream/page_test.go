@@ -24,7 +24,7 @@ func TestThePageSaysWhichTargetIsMissed(t *testing.T) {
 		want                               []string
 	}{
 		"all met": {
-			figures{speed: 85}, figures{processor: 6}, figures{"churn-%": 1.5}, figures{}, figures{p99: 2.4},
+			figures{speed: 85}, figures{processor: 6}, figures{"churn-%": 1.5, "churn-room-%": 1}, figures{"processes": 0}, figures{p99: 2.4},
 			[]string{"at least 0.8: met", "at least 2: met", "at least 0.9: met", "at most 1.2 more: met", "at most 2: met", "at most 0: met", "at most 1.2: met"},
 		},
 		"none met": {
@@ -45,6 +45,15 @@ func TestThePageSaysWhichTargetIsMissed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhatWasNotPrintedMeetsNoTarget(t *testing.T) {
+	var page bytes.Buffer
+	r := results{load: []string{"1", "2"}, of: map[string][]figures{idle: {{}}, increments: {{}}}}
+	r.print(&page)
+	if strings.Contains(page.String(), ": met") {
+		t.Errorf("a target is met without a figure:\n%s", page.String())
 	}
 }
 
