@@ -270,3 +270,14 @@ func TestAListOfSurvivorsGivesReasons(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTestThatCaughtAChangeIsNamed(t *testing.T) {
+	for out, want := range map[string]string{
+		"--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b (0.1s)\n": "TestA",
+		"panic: nil map\n": "its end",
+	} {
+		if got := catcher([]byte(out)); got != want {
+			t.Errorf("%q was caught by %q, want %q", out, got, want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,20 +127,15 @@ func (t *tests) run(ctx context.Context, o options, chosen []*mutant) ([]*mutant
 	group.SetLimit(o.jobs)
 	for _, m := range chosen {
 		group.Go(func() error {
-			lives, err := !reached[strconv.Itoa(m.number)], error(nil)
-			how := "no test gets there"
-			if !lives {
-				lives, err = t.survives(ctx, m)
-				how = "caught"
+			lives, how, err := true, "no test gets there", error(nil)
+			if reached[strconv.Itoa(m.number)] {
+				lives, how, err = t.survives(ctx, m)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			done++
 			if lives {
 				lived = append(lived, m)
-				if how == "caught" {
-					how = "lived"
-				}
 			}
 			if o.verbose || lives {
 				fmt.Fprintf(o.out, "%d/%d %s: %s:%d %s `%s`\n", done, len(chosen), how, m.file, m.line, m.kind, m.text)
@@ -150,25 +146,36 @@ func (t *tests) run(ctx context.Context, o options, chosen []*mutant) ([]*mutant
 	return lived, group.Wait()
 }
 
-// survives says whether the tests that reach a change pass in spite of it. A test that hangs
-// counts as one that noticed it.
-func (t *tests) survives(ctx context.Context, m *mutant) (bool, error) {
+// survives says whether the tests that reach a change pass in spite of it, and how it went for people. A
+// test that hangs counts as one that noticed it.
+func (t *tests) survives(ctx context.Context, m *mutant) (lives bool, how string, err error) {
 	number := strconv.Itoa(m.number)
 	for _, s := range t.suites {
 		for _, r := range s.rounds(number) {
-			_, err := s.try(ctx, 5*r.took+20*time.Second, r.names, "BERTH_MUTANT="+number)
+			out, err := s.try(ctx, 5*r.took+20*time.Second, r.names, "BERTH_MUTANT="+number)
 			var failed *exec.ExitError
 			switch {
 			case ctx.Err() != nil:
-				return false, context.Cause(ctx)
+				return false, "", context.Cause(ctx)
 			case errors.As(err, &failed) || errors.Is(err, exec.ErrWaitDelay):
-				return false, nil
+				return false, "caught by " + catcher(out), nil
 			case err != nil:
-				return false, err
+				return false, "", err
 			}
 		}
 	}
-	return true, nil
+	return true, "lived", nil
+}
+
+var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// catcher names the test that failed, by what a test binary printed. A name tells whether a change was
+// caught by a test of it, or by chance.
+func catcher(out []byte) string {
+	if found := failure.FindSubmatch(out); found != nil {
+		return string(found[1])
+	}
+	return "its end" // a panic, or a test that hung
 }
 
 // try runs some of the tests.
