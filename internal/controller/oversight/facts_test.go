@@ -203,7 +203,7 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 			question: question{facts: ownership.ControllerFacts{Record: copies(func(v *ownership.Volume) { v.Replicas = v.Replicas[:2] })}}, action: nothing, want: seldom,
 		},
 		"it has just come into sight, and nothing is to be done": {question: question{facts: ownership.ControllerFacts{Watching: time.Second}}, action: nothing},
-		"its primary has been silent for long": {question: question{silent: true, facts: ownership.ControllerFacts{SuspectFor: time.Hour}}, action: wait, want: later},
+		"its primary has been silent for long":                   {question: question{silent: true, facts: ownership.ControllerFacts{SuspectFor: time.Hour}}, action: wait, want: later},
 		"its attachments expire in a minute": {
 			question: question{facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released), func(v *ownership.Volume) { v.ExpireAt = at.Add(time.Minute) })}},
 			action:   nothing, want: time.Minute,
