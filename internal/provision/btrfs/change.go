@@ -144,11 +144,10 @@ func (m *making) pin(fsid string) error {
 	if m.source == nil {
 		return nil
 	}
-	quotas, err := kernel.Quotas(fsid)
+	taken, err := kernel.Taken(fsid, m.source.Subvolume.ID)
 	if err != nil {
 		return err
 	}
-	taken := quotas[m.source.Subvolume.ID].Taken
 	m.Pins[m.source.Subvolume.ID] = min(provision.RoundUp(max(taken, 1), unit), m.source.Size)
 	return nil
 }

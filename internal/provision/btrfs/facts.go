@@ -37,6 +37,8 @@ type facts struct {
 // entry is a volume or a snapshot.
 type entry struct {
 	record
+	// inode of its directory; 0 if it was not read since it was made.
+	inode uint64
 	// root is its subvolume; zero if it is not there.
 	root kernel.Root
 	// within are the subvolumes that its tenant made in it, the innermost first.
@@ -50,6 +52,20 @@ type entry struct {
 	stuck string
 	// held is what a copy of a replicated volume holds; nil for another volume.
 	held *held
+}
+
+// readBefore returns the volumes and snapshots that were read, by their areas, without those of some ids.
+func (u *facts) readBefore(but []string) map[string]map[string]*entry {
+	all := map[string]map[string]*entry{volumesArea: {}, snapshotsArea: {}}
+	for area, entries := range map[string]map[string]*entry{volumesArea: u.volumes, snapshotsArea: u.snapshots} {
+		for id, e := range entries {
+			if e.inode != 0 && !slices.Contains(but, id) {
+				one := *e
+				all[area][id] = &one
+			}
+		}
+	}
+	return all
 }
 
 func (u *facts) ref() provision.PoolRef {

@@ -23,15 +23,17 @@ type readings struct {
 	// quotas of volumes, and the volumes that subvolumes count for, by the ids of subvolumes.
 	quotas  map[uint64]kernel.Quota
 	counted map[uint64][]uint64
+	// known are entries whose records are not read again, by their areas.
+	known map[string]map[string]*entry
 }
 
 // simpleQuotas is the kernel's word for them.
 const simpleQuotas = "squota"
 
-// read reads all facts about a filesystem.
-func read(f Filesystem, fsid string) (*facts, error) {
+// read reads all facts about a filesystem. What is recorded of the entries that are known it takes from there.
+func read(f Filesystem, fsid string, known map[string]map[string]*entry) (*facts, error) {
 	u := &facts{fsid: fsid, others: map[string]bool{}}
-	r := readings{Filesystem: f, in: map[uint64]kernel.Root{}, within: map[uint64][]kernel.Root{}}
+	r := readings{Filesystem: f, known: known, in: map[uint64]kernel.Root{}, within: map[uint64][]kernel.Root{}}
 	var err error
 	if u.space, err = f.Space(fsid); err != nil {
 		return nil, err
@@ -80,6 +82,10 @@ func (r readings) entries(area string, others map[string]bool) (map[string]*entr
 	}
 	entries := map[string]*entry{}
 	for _, name := range names {
+		if e := r.known[area][name]; e != nil {
+			entries[name] = r.again(e)
+			continue
+		}
 		text, inode, err := r.Read(area + "/" + name)
 		if err != nil {
 			return nil, err
@@ -101,9 +107,25 @@ func (r readings) entries(area string, others map[string]bool) (map[string]*entr
 	return entries, nil
 }
 
+// again returns an entry whose record is known, with its subvolume, and what that takes, as they are now: the
+// room of the pool follows from what all of them take together.
+func (r readings) again(known *entry) *entry {
+	e := *known
+	r.complete(&e, known.inode)
+	if known.held != nil {
+		h := *known.held
+		h.places = make(map[uint64]*entry, len(known.held.places))
+		for number, place := range known.held.places {
+			h.places[number] = r.again(place)
+		}
+		e.held = &h
+	}
+	return &e
+}
+
 // complete finds the subvolume in the directory of an entry, and what it takes.
 func (r readings) complete(e *entry, inode uint64) {
-	e.root = r.in[inode]
+	e.inode, e.root, e.within, e.astray = inode, r.in[inode], nil, nil
 	q := r.quotas[e.Subvolume.ID]
 	e.taken, e.bound = q.Taken, q.Limit
 	if e.root.ID == 0 {
@@ -139,10 +161,44 @@ func (r readings) inside(id uint64) (all []kernel.Root) {
 func (p *store) refresh(ctx context.Context, fsid string) {
 	var asked reading.Moment
 	p.engine.With(fsid, func(u *facts) {
-		if u != nil && !u.missing && !u.asking {
-			u.asking, asked = true, p.engine.Moment()
+		if u != nil {
+			asked = p.begin(u)
 		}
 	})
+	p.ask(ctx, fsid, asked, nil)
+}
+
+// refreshOf is refresh for a caller that has changed nothing but the volumes of some ids, and what is in no
+// area of volumes and snapshots. It does not read the records of the others, which would take as long as
+// there are volumes, unless others may have changed them.
+func (p *store) refreshOf(ctx context.Context, fsid string, ids ...string) {
+	var asked reading.Moment
+	var known map[string]map[string]*entry
+	p.engine.With(fsid, func(u *facts) {
+		if u == nil {
+			return
+		}
+		if !u.Mark.Due() {
+			known = u.readBefore(ids)
+		}
+		p.engine.Touch(u)
+		asked = p.begin(u)
+	})
+	p.ask(ctx, fsid, asked, known)
+}
+
+// begin notes that a filesystem is being asked, and when it began; 0 if it must not be asked now. The caller
+// has the lock of the Book.
+func (p *store) begin(u *facts) (asked reading.Moment) {
+	if u.missing || u.asking {
+		return 0
+	}
+	u.asking = true
+	return p.engine.Moment()
+}
+
+// ask reads a filesystem, and puts the result into the Book.
+func (p *store) ask(ctx context.Context, fsid string, asked reading.Moment, known map[string]map[string]*entry) {
 	if asked == 0 {
 		return
 	}
@@ -154,7 +210,7 @@ func (p *store) refresh(ctx context.Context, fsid string) {
 		var now *facts
 		f, err := p.config.Open(fsid, false)
 		if err == nil {
-			now, err = read(f, fsid)
+			now, err = read(f, fsid, known)
 			f.Close()
 		}
 		p.engine.With(fsid, func(u *facts) {

@@ -86,8 +86,7 @@ func (r *Replicator) alter(ctx context.Context, id string, do func(c *copied) (r
 		return func(f Filesystem) (func(*facts), error) {
 			c.f = f
 			err := c.change(do)
-			r.engine.Book.Changed(fsid)
-			r.refresh(context.WithoutCancel(ctx), fsid)
+			r.refreshOf(context.WithoutCancel(ctx), fsid, id)
 			return func(*facts) {}, err
 		}, nil
 	})

@@ -42,12 +42,10 @@ func (p tidier) tidySoon(ctx context.Context, fsid string) {
 		}
 		defer unlock()
 		ended := p.engine.Begin(fsid, "tidying")
-		p.engine.Book.Changed(fsid)
-		p.refresh(ctx, fsid) // a tenant may have made more, until its volume was deleted
-		stuck, err := p.tidy(ctx, fsid)
+		p.refreshOf(ctx, fsid) // a tenant may have made more, until its volume was deleted
+		changed, stuck, err := p.tidy(ctx, fsid)
 		ended()
-		p.engine.Book.Changed(fsid)
-		p.refresh(ctx, fsid)
+		p.refreshOf(ctx, fsid, changed...)
 		p.engine.With(fsid, func(u *facts) {
 			if u == nil {
 				return
@@ -64,9 +62,9 @@ func (p tidier) tidySoon(ctx context.Context, fsid string) {
 }
 
 // tidy removes the leftovers of changes and deletions, and sets the limits of volumes anew. stuck
-// says, by id, why a deleted volume or snapshot could not be removed. The caller has the lock of
-// the filesystem.
-func (p tidier) tidy(ctx context.Context, fsid string) (stuck map[string]string, failure error) {
+// says, by id, why a deleted volume or snapshot could not be removed, and changed are the volumes whose limits
+// were set and the copies that lost leftovers. The caller has the lock of the filesystem.
+func (p tidier) tidy(ctx context.Context, fsid string) (changed []string, stuck map[string]string, failure error) {
 	making, trash := map[string]*entry{}, map[string]*entry{}
 	var volumes []*entry
 	var over map[string]*entry
@@ -91,11 +89,11 @@ func (p tidier) tidy(ctx context.Context, fsid string) (stuck map[string]string,
 		}
 	})
 	if failure != nil {
-		return nil, failure
+		return nil, nil, failure
 	}
 	f, err := p.config.Open(fsid, true)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	if len(volumes) > 0 { // quotas may have been turned off and on
@@ -110,7 +108,7 @@ func (p tidier) tidy(ctx context.Context, fsid string) (stuck map[string]string,
 	for id, e := range making {
 		failure = errors.Join(failure, destroy(f, e), f.Forget(e.root.ID), f.Remove(makingArea+"/"+id))
 	}
-	return empty(ctx, f, trash), failure
+	return slices.Collect(maps.Keys(bounds)), empty(ctx, f, trash), failure
 }
 
 // gather has all subvolumes of a volume count for its limit alone.

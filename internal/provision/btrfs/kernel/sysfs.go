@@ -174,8 +174,22 @@ func Quotas(fsid string) (map[uint64]Quota, error) {
 	return volumes, nil
 }
 
+// Taken returns what one volume takes, by the id of its subvolume; 0 if nothing is counted for it.
+func Taken(fsid string, volume uint64) (int64, error) {
+	taken, err := number(filepath.Join(groupDir(fsid, volumeLevel|volume), "referenced"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	return taken, err
+}
+
+// groupDir is where the kernel shows a group of subvolumes.
+func groupDir(fsid string, group uint64) string {
+	return filepath.Join(shown, fsid, "qgroups", fmt.Sprintf("%d_%d", group>>48, group&(volumeLevel-1)))
+}
+
 func quotaOf(fsid string, group uint64) (q Quota) {
-	dir := filepath.Join(shown, fsid, "qgroups", fmt.Sprintf("%d_%d", group>>48, group&(volumeLevel-1)))
+	dir := groupDir(fsid, group)
 	q.Taken, _ = number(filepath.Join(dir, "referenced"))
 	if flags, _ := number(filepath.Join(dir, "limit_flags")); flags&referenced != 0 {
 		q.Limit, _ = number(filepath.Join(dir, "max_referenced"))
