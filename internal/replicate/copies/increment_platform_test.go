@@ -111,9 +111,9 @@ func BenchmarkIncrement(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle counts what an interval costs a node with 300 copies in which nothing is written.
+// BenchmarkIdle counts what an interval costs a node with 1,000 copies in which nothing is written.
 func BenchmarkIdle(b *testing.B) {
-	const volumes = 300
+	const volumes = 1000
 	p := newPair(b, 128*bulk, 1<<20)
 	of := p.world.alpha.copies
 	ids := []string{volume}

@@ -149,7 +149,7 @@ func (r *results) counts() *draw.Table {
 		name, benchmark, unit, noun string
 		most                        float64
 	}{
-		{"300 volumes, an interval without a write: no point, no stream", idle, "processes", "processes", 0},
+		{"1,000 volumes, an interval without a write: no point, no stream", idle, "processes", "processes", 0},
 		{"the same: processor time", idle, "cpu-ms", "ms", none},
 		{"one volume, an interval with one write of 4 KiB: on the link", increments, "4KiB-B", "bytes", none},
 		{"the same: processes of both nodes", increments, "4KiB-processes", "processes", none},
