@@ -66,7 +66,7 @@ func agentCommand(f *agentFlags) *cobra.Command {
 	flags.StringVar(&f.simulatedDisks, "simulated-disks", "", "for tests and demonstrations only: directory of simulated shared disks. They do not refuse the writes of a node that lost its reservation")
 	flags.BoolVar(&f.copies, "copies", false, "serve volumes with copies on several nodes, too: with --driver=local, --guard-socket and --peer-address. "+
 		"No controller makes or oversees such volumes yet")
-	flags.StringVar(&f.copiesRate, "copies-rate", "0", "bytes a second of such volumes' data that may leave this node, such as 50Mi; 0 is no limit")
+	flags.StringVar(&f.copiesRate, "copies-rate", noRate, "bytes a second of such volumes' data that may leave this node, such as 50Mi; 0 is no limit")
 	f.peers.add(flags)
 	addUdevFlag(cmd, &f.udev)
 	return cmd
@@ -104,6 +104,8 @@ func (f *agentFlags) fits(d driver.Driver) error {
 	switch {
 	case d.Epochs() && f.guardSocket == "":
 		return fmt.Errorf("--driver %s needs --guard-socket: without the guard of its node no volume can be taken (chart value guard.enabled)", f.driver)
+	case !f.copies && f.copiesRate != noRate:
+		return errors.New("--copies-rate is for an agent with --copies: no other sends copies")
 	case f.copies && !d.Pools:
 		return errors.New("--copies is for --driver local, whose volumes are in pools")
 	case f.copies && (f.guardSocket == "" || f.peers.address == ""):

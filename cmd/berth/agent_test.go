@@ -21,6 +21,7 @@ func TestTheFlagsOfAnAgentFitTogether(t *testing.T) {
 			socket: "/kubelet/plugins/disk.berth.dev/csi.sock"},
 		"volumes with copies": {flags: []string{"--copies", "--guard-socket=/run/guard.sock", "--peer-address=:1", "--peer-pod-ip=10.0.0.1"},
 			socket: "/kubelet/plugins/local.berth.dev/csi.sock"},
+		"a rate of copies without copies":              {flags: []string{"--copies-rate=50Mi"}, refusal: "--copies-rate is for an agent with --copies"},
 		"volumes with copies without a guard":          {flags: []string{"--copies", "--peer-address=:1", "--peer-pod-ip=10.0.0.1"}, refusal: "--copies needs --guard-socket"},
 		"volumes with copies that no node can ask for": {flags: []string{"--copies", "--guard-socket=/run/guard.sock"}, refusal: "--copies needs --guard-socket and --peer-address"},
 		"copies of shared disks":                       {flags: []string{"--driver=disk", "--copies", "--guard-socket=/g", "--peer-address=:1"}, refusal: "--copies is for --driver local"},

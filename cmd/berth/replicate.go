@@ -93,7 +93,7 @@ func newReplicateCheckCommand() *cobra.Command {
 	flags.StringVar(&f.pool, "pool", "", "pool that the volume is made in, by the name that reports have")
 	flags.StringVar(&f.listen, "listen", "", "serve a volume on this address")
 	flags.StringVar(&f.size, "size", "1Gi", "size of the volume; half of it is filled")
-	flags.StringVar(&f.rate, "rate", "0", "bytes a second that may leave this node, such as 50Mi; 0 is no limit")
+	flags.StringVar(&f.rate, "rate", noRate, "bytes a second that may leave this node, such as 50Mi; 0 is no limit")
 	flags.StringVar(&f.from, "from", "", "fetch the volume of the node of this name")
 	flags.StringVar(&f.address, "address", "", "address on which that node serves")
 	flags.BoolVar(&f.deletes, "delete", false, "only delete the volume that a check left which was killed")
@@ -147,6 +147,9 @@ func (f *checkReplicationFlags) run(ctx context.Context, out, notes io.Writer) (
 	}
 	return trial.Print(out, figures)
 }
+
+// noRate is the rate that limits nothing.
+const noRate = "0"
 
 // pacing holds all streams that leave this node together to a rate in bytes a second, which a flag gave.
 func pacing(flag, rate string) (func(wire.Want) stream.Pacer, error) {

@@ -89,7 +89,8 @@ func (r *results) print(w io.Writer) {
 	fmt.Fprintf(w, `# The stream of replication beside the same work without Berth
 
 Measured by `+"`make bench-stream`"+` on %d processors, Linux %s. Load average of the machine %s. The more other work
-there is, the less the speeds by the clock say; processor time says more then.
+there is, the less the speeds by the clock say; processor time says more then. Groups can be measured anew one by one
+(`+"`-only`"+`); the load is that of the newest.
 
 - **Bulk** is 1 GiB of random bytes from memory to nowhere over loopback. Without Berth it is a copy by crypto/tls
   (TLS 1.3) with the same hash at both ends, or one through ssh with its default cipher.
