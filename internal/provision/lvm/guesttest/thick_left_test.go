@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,6 +138,29 @@ func TestTheKernelIsAskedForItsTargets(t *testing.T) {
 	for target, want := range map[string]bool{"snapshot": true, "thin-pool": true, "linear": true, "no-such-target": false} {
 		if got, err := (kernel.Devices{}).Provides(target); got != want || err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: %t, %v", target, got, err)
+		}
+	}
+}
+
+func TestTheKernelTellsTheNamesOfAllMappedDevicesAtOnce(t *testing.T) {
+	b := begin(t)
+	made(t, b.p, request(b.pool, "pvc-1", 8))
+	made(t, b.p, request(b.pool, "pvc-2", 8))
+	names, err := (kernel.Devices{}).Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapped, err := (kernel.Devices{}).Mapped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := slices.Sorted(maps.Values(names)), slices.Sorted(maps.Keys(mapped)); !cmp.Equal(got, want) || len(got) < 2 {
+		t.Errorf("the kernel tells of %q, sysfs shows %q", got, want)
+	}
+	for device, name := range names {
+		shown, err := os.ReadFile("/sys/class/block/" + device + "/dm/name")
+		if err != nil || strings.TrimSpace(string(shown)) != name {
+			t.Errorf("sysfs shows the name %q of %s, and the kernel tells %q: %v", shown, device, name, err)
 		}
 	}
 }

@@ -17,7 +17,13 @@ import (
 // Blocks returns the block devices of this machine. It opens only loop devices, for which the
 // kernel reads nothing, and asks each for the device behind it: the path that sysfs shows may not
 // exist in a container.
-func (Devices) Blocks() (map[string]group.Block, error) { return blocks("/sys", backing) }
+func (d Devices) Blocks() (map[string]group.Block, error) {
+	names, err := d.Names()
+	if err != nil {
+		return nil, err
+	}
+	return blocks("/sys", names, backing)
+}
 
 // Name returns the kernel's name of a block device.
 func (Devices) Name(path string) (string, error) {
@@ -43,8 +49,9 @@ func nameOf(sys string, n uint64) (string, error) {
 	return filepath.Base(target), err
 }
 
-// blocks reads the block devices from sysfs. It calls backing for each loop device.
-func blocks(sys string, backing func(loop string) (n uint64, err error)) (map[string]group.Block, error) {
+// blocks reads the block devices from sysfs. It has the device mapper's names of most of its devices,
+// and calls backing for each loop device.
+func blocks(sys string, names map[string]string, backing func(loop string) (n uint64, err error)) (map[string]group.Block, error) {
 	dir := filepath.Join(sys, "class/block")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -52,7 +59,7 @@ func blocks(sys string, backing func(loop string) (n uint64, err error)) (map[st
 	}
 	all := make(map[string]group.Block, len(entries))
 	for _, e := range entries {
-		b, err := block(sys, filepath.Join(dir, e.Name()), backing)
+		b, err := block(sys, filepath.Join(dir, e.Name()), names, backing)
 		if gone(err) {
 			continue
 		}
@@ -67,10 +74,12 @@ func blocks(sys string, backing func(loop string) (n uint64, err error)) (map[st
 // gone says whether an error means that a device disappeared while it was read.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
 
-func block(sys, dir string, backing func(string) (uint64, error)) (b group.Block, err error) {
+func block(sys, dir string, names map[string]string, backing func(string) (uint64, error)) (b group.Block, err error) {
 	name := filepath.Base(dir)
-	if strings.HasPrefix(name, "dm-") {
-		b.Mapping, err = blockdev.ReadLine(filepath.Join(dir, "dm/name"))
+	if strings.HasPrefix(name, mapperPrefix) {
+		if b.Mapping = names[name]; b.Mapping == "" { // it was made after the names were read
+			b.Mapping, err = blockdev.ReadLine(filepath.Join(dir, "dm/name"))
+		}
 		if err != nil || b.IsVolume() { // a node may have a thousand, and no rule asks for what is below
 			return b, err
 		}
@@ -79,7 +88,7 @@ func block(sys, dir string, backing func(string) (uint64, error)) (b group.Block
 		return b, err
 	}
 	switch {
-	case strings.HasPrefix(name, "dm-"):
+	case b.Mapping != "":
 	case len(b.Below) > 0:
 		b.Partition, err = partitionName(dir)
 	case strings.HasPrefix(name, "loop"):

@@ -51,6 +51,7 @@ func TestBlockDevicesAreReadFromSysfs(t *testing.T) {
 		"devices/sdb/dev": "8:16", "devices/sdb/sdb1/partition": "1", "devices/sdb/sdb1/uevent": "DEVNAME=sdb1\n",
 		"devices/dm-0/dm/name": "vg0-pvc--1\n", "devices/dm-0/slaves/sda": "", "devices/dm-0/dev": "253:0",
 		"devices/dm-1/dm/name": "vg0-root\n", "devices/dm-1/slaves/sda": "",
+		"devices/dm-2/slaves/sda": "", "devices/dm-3/slaves/sda": "",
 		"devices/md0/slaves/sda1": "", "devices/md0/slaves/sdb1": "", "devices/md0/uevent": "",
 		"devices/loop0/loop/backing_file": "/srv/vg.img\n",
 		"devices/loop1/loop/backing_file": "/dev/dm-0\n",
@@ -69,13 +70,14 @@ func TestBlockDevicesAreReadFromSysfs(t *testing.T) {
 		}
 		return 0, nil
 	}
-	got, err := blocks(root, backing)
+	got, err := blocks(root, map[string]string{"dm-2": "vg0-pvc--2", "dm-3": "vg0-home", "dm-4": "vg0-gone"}, backing)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]group.Block{
 		"sda": {}, "sda1": {Below: []string{"sda"}, Partition: "pvc-1"}, "sdb": {}, "sdb1": {Below: []string{"sdb"}},
 		"dm-0": {Mapping: "vg0-pvc--1"}, "dm-1": {Below: []string{"sda"}, Mapping: "vg0-root"},
+		"dm-2": {Mapping: "vg0-pvc--2"}, "dm-3": {Below: []string{"sda"}, Mapping: "vg0-home"},
 		"md0":   {Below: []string{"sda1", "sdb1"}},
 		"loop0": {Backing: "/srv/vg.img"}, "loop1": {Backing: "/dev/dm-0", Over: "dm-0"}, "loop2": {Backing: "/dev/gone", Over: "7:77"},
 		"loop3": {}, "loop4": {},
@@ -88,7 +90,7 @@ func TestBlockDevicesAreReadFromSysfs(t *testing.T) {
 func TestALoopDeviceThatCannotBeAskedIsNotTakenForAFiles(t *testing.T) {
 	root := sysfs(t, map[string]string{"devices/loop0/loop/backing_file": "/srv/vg.img\n"})
 	for _, failure := range []error{unix.EACCES, fs.ErrNotExist} {
-		got, err := blocks(root, func(string) (uint64, error) { return 0, failure })
+		got, err := blocks(root, nil, func(string) (uint64, error) { return 0, failure })
 		if err != nil || got["loop0"].Over == "" {
 			t.Errorf("%v: read %+v, %v", failure, got, err)
 		}
@@ -96,7 +98,7 @@ func TestALoopDeviceThatCannotBeAskedIsNotTakenForAFiles(t *testing.T) {
 }
 
 func TestTheDevicesOfThisMachineCanBeRead(t *testing.T) {
-	if _, err := blocks("/sys", func(string) (uint64, error) { return 0, nil }); err != nil {
+	if _, err := blocks("/sys", nil, func(string) (uint64, error) { return 0, nil }); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 func (Devices) Mapped() (map[string]group.Mapping, error) { return mapped("/sys/block") }
 
 func mapped(dir string) (map[string]group.Mapping, error) {
-	devices, err := filepath.Glob(filepath.Join(dir, "dm-*"))
+	devices, err := filepath.Glob(filepath.Join(dir, mapperPrefix+"*"))
 	if err != nil {
 		return nil, err
 	}

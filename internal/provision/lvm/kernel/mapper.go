@@ -80,37 +80,42 @@ func (Devices) Provides(target string) (bool, error) {
 // askMapper makes a request about a device and returns the answer; os.ErrNotExist if
 // there is no such device, or no device mapper at all.
 func askMapper(request uintptr, name string) (answer []byte, err error) {
-	answer, err = mapperRequest(name)
-	if err != nil {
-		return nil, err
+	if name == "" || len(name) >= unix.DM_NAME_LEN {
+		return nil, fmt.Errorf("%q cannot be the name of a device: %w", name, unix.EINVAL)
 	}
-	control, err := os.OpenFile(mapperControl, os.O_RDWR, 0)
-	if err != nil {
-		return nil, fmt.Errorf("asking the device mapper: %w", err)
-	}
-	defer control.Close()
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, control.Fd(), request, uintptr(unsafe.Pointer(&answer[0]))) //nolint:gosec // the answer is written into the request
-	switch {
-	case errno == unix.ENXIO: // the device mapper's error for a missing device
+	answer = mapperRequest(name, targetSpace)
+	switch err := control(request, answer); {
+	case errors.Is(err, unix.ENXIO): // the device mapper's error for a missing device
 		return nil, fmt.Errorf("device %s: %w", name, os.ErrNotExist)
-	case errno != 0:
-		return nil, fmt.Errorf("asking for the status of device %s: %w", name, errno)
+	case err != nil:
+		return nil, fmt.Errorf("asking for the status of device %s: %w", name, err)
 	}
 	return answer, nil
 }
 
-// mapperRequest returns a request about a device, by its name.
-func mapperRequest(name string) ([]byte, error) {
-	request := make([]byte, targetSpace)
-	header := (*unix.DmIoctl)(unsafe.Pointer(&request[0])) //nolint:gosec // large enough
-	if name == "" || len(name) >= len(header.Name) {
-		return nil, fmt.Errorf("%q cannot be the name of a device: %w", name, unix.EINVAL)
+// control makes a request to the device mapper, which writes its answer over the request.
+func control(request uintptr, answer []byte) error {
+	mapper, err := os.OpenFile(mapperControl, os.O_RDWR, 0)
+	if err != nil {
+		return err
 	}
+	defer mapper.Close()
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, mapper.Fd(), request, uintptr(unsafe.Pointer(&answer[0]))) //nolint:gosec // the answer is written into the request
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// mapperRequest returns a request of this many bytes, about the device of this name if there is one.
+func mapperRequest(name string, space uint32) []byte {
+	request := make([]byte, space)
+	header := (*unix.DmIoctl)(unsafe.Pointer(&request[0]))  //nolint:gosec // large enough
 	header.Version = [3]uint32{unix.DM_VERSION_MAJOR, 0, 0} // any minor version of this interface
-	header.Data_size, header.Data_start = targetSpace, unix.SizeofDmIoctl
+	header.Data_size, header.Data_start = space, unix.SizeofDmIoctl
 	header.Flags = unix.DM_NOFLUSH_FLAG
 	copy(header.Name[:], name)
-	return request, nil
+	return request
 }
 
 // parseTarget reads the answer: a header, a target, and the text of its status.

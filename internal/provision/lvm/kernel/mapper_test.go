@@ -11,11 +11,8 @@ import (
 )
 
 // answer returns the kernel's answer to a request about a device with these targets.
-func answer(t testing.TB, kinds []string, status string) []byte {
-	b, err := mapperRequest("vg-pool-tpool")
-	if err != nil {
-		t.Fatal(err)
-	}
+func answer(kinds []string, status string) []byte {
+	b := mapperRequest("vg-pool-tpool", targetSpace)
 	ne := binary.NativeEndian
 	end := unix.SizeofDmIoctl
 	for _, kind := range kinds {
@@ -31,27 +28,27 @@ func answer(t testing.TB, kinds []string, status string) []byte {
 const thinStatus = "2 118/1024 1024/1024 - rw discard_passdown queue_if_no_space - 256"
 
 func TestTheTargetOfADeviceIsRead(t *testing.T) {
-	kind, status, err := parseTarget(answer(t, []string{"thin-pool"}, thinStatus))
+	kind, status, err := parseTarget(answer([]string{"thin-pool"}, thinStatus))
 	if kind != "thin-pool" || status != thinStatus || err != nil {
 		t.Errorf("read %q, %q, %v", kind, status, err)
 	}
 }
 
 func TestAnswersThatDoNotFitAreErrors(t *testing.T) {
-	short, full := answer(t, []string{"linear"}, ""), answer(t, []string{"linear"}, "")
+	short, full := answer([]string{"linear"}, ""), answer([]string{"linear"}, "")
 	binary.NativeEndian.PutUint32(short[12:], unix.SizeofDmIoctl)
 	binary.NativeEndian.PutUint32(full[28:], unix.DM_BUFFER_FULL_FLAG)
-	long := answer(t, []string{"linear"}, "")
+	long := answer([]string{"linear"}, "")
 	binary.NativeEndian.PutUint32(long[12:], targetSpace+1)
 	for name, tc := range map[string]struct {
 		answer []byte
 		want   error
 	}{
-		"no table":                          {answer(t, nil, ""), errShortAnswer},
+		"no table":                          {answer(nil, ""), errShortAnswer},
 		"no target":                         {short, errShortAnswer},
 		"an answer longer than the buffer":  {long, errShortAnswer},
 		"an answer that the kernel cut off": {full, errShortAnswer},
-		"two targets":                       {answer(t, []string{"linear", "linear"}, "x"), errNotOneTarget},
+		"two targets":                       {answer([]string{"linear", "linear"}, "x"), errNotOneTarget},
 	} {
 		if kind, status, err := parseTarget(tc.answer); !errors.Is(err, tc.want) {
 			t.Errorf("%s: read %q, %q, %v, want %v", name, kind, status, err, tc.want)
@@ -61,7 +58,7 @@ func TestAnswersThatDoNotFitAreErrors(t *testing.T) {
 
 func TestAnAnswerOfGarbageNeverCrashesTheReader(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		b := answer(t, []string{"thin-pool"}, thinStatus)
+		b := answer([]string{"thin-pool"}, thinStatus)
 		for range rapid.IntRange(1, 20).Draw(rt, "flips") {
 			b[rapid.IntRange(0, 400).Draw(rt, "at")] = rapid.Byte().Draw(rt, "byte")
 		}

@@ -176,9 +176,21 @@ func (f replicaFiles) mounted(v provision.Volume, do func(path string) error, op
 	dir := filepath.Join(f.TempDir(), "mounted")
 	err = mounter.Mount(f.Context(), mount.Request{Content: v.Content, Target: dir, Filesystem: provision.Dataset, Options: options})
 	if err == nil {
-		err = errors.Join(do(filepath.Join(dir, "file")), mounter.Unmount(f.Context(), dir))
+		err = errors.Join(do(filepath.Join(dir, "file")), f.unmount(mounter, dir))
 	}
 	if err != nil {
 		f.Fatal(err)
 	}
+}
+
+// unmount asks again while the dataset is busy, as the kubelet does: until a program that the node
+// starts is executed, it has the files open that this process had open.
+func (f replicaFiles) unmount(mounter mount.Mounter, dir string) (err error) {
+	for range 50 {
+		if err = mounter.Unmount(f.Context(), dir); !errors.Is(err, provision.ErrInUse) {
+			return err
+		}
+		zfstest.Run(f.T, "udevadm", "settle")
+	}
+	return err
 }
