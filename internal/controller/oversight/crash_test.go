@@ -59,6 +59,7 @@ func failover(t *testing.T, k *kill) (e ending) {
 	v := shared(func(v *ownership.Volume) { v.Sharing.MaxShares = 3 })
 	inWorld(t, cluster(t, v, pod("db", "n1"), pod("back", "n1", pending), pod("next", "n2", pending)), func(w *world) {
 		w.server.Before, w.server.After = k.begins, k.ends
+		w.answers("n1")
 		r := w.controller()
 		settles := func() {
 			for range 4 {

@@ -15,6 +15,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/podlife"
 	"berth.dev/berth/internal/record"
 )
 
@@ -55,7 +56,7 @@ func (r *Reconciler) endPods(ctx context.Context, q *question) error {
 	if q.volume.Spec.Sharing != v1alpha1.Exclusive {
 		return nil // several nodes may have live mounts
 	}
-	pods := leftBehind(q.facts.Record, q.pods, func(node string) bool { return q.away[node] })
+	pods := q.behind
 	dead, err := deadPods(ctx, r, q)
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func deadPods(ctx context.Context, r *Reconciler, q *question) (pods []*corev1.P
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return nil, fmt.Errorf("reading pod %s/%s: %w", seen.Namespace, seen.Name, err)
-		case pod.UID == seen.UID && !ended(pod) && pod.DeletionTimestamp == nil:
+		case pod.UID == seen.UID && !podlife.Ended(pod) && pod.DeletionTimestamp == nil:
 			pods = append(pods, pod)
 		}
 	}

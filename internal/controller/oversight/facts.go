@@ -8,6 +8,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/podlife"
 )
 
 // proofsOf are what a Node says about itself: an administrator's taint, and the record of a power system.
@@ -63,27 +64,12 @@ func owned(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) bool {
 // mount.
 func wanted(pods []corev1.Pod) (nodes []string) {
 	for i := range pods {
-		if p := &pods[i]; p.Spec.NodeName != "" && !ended(p) {
+		if p := &pods[i]; p.Spec.NodeName != "" && !podlife.Ended(p) {
 			nodes = append(nodes, p.Spec.NodeName)
 		}
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
-}
-
-func ended(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-}
-
-// begun tells whether a container of the pod has ever run. Then the pod has a mount, of the epoch that its
-// node owned at that time.
-func begun(p *corev1.Pod) bool {
-	if p.Status.Phase == corev1.PodRunning {
-		return true
-	}
-	return slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
-		return c.State.Running != nil || c.State.Terminated != nil || c.RestartCount > 0
-	})
 }
 
 // leftBehind are the pods that end because the writer on their node was fenced. The pods are older than
@@ -99,24 +85,28 @@ func begun(p *corev1.Pod) bool {
 // A pod that had not begun on a node that is there may get the next epoch. One that is being deleted there
 // is ended by its kubelet. While no node owns an epoch and none was fenced, nothing is ended: the last
 // owner has let go by itself.
-func leftBehind(v *ownership.Volume, pods []corev1.Pod, away func(node string) bool) (end []*corev1.Pod) {
+//
+// A backup may have brought the record back, from before an epoch in which the pod writes. Its node knows of that
+// epoch, so heard tells whether the node was asked and answered. While one that is there does not, its pods are in
+// doubt.
+func leftBehind(v *ownership.Volume, pods []corev1.Pod, away, heard func(node string) bool) (end, doubt []*corev1.Pod) {
 	for i := range pods {
 		p := &pods[i]
 		node := p.Spec.NodeName
-		if node == "" || ended(p) {
+		if node == "" || podlife.Ended(p) {
 			continue
 		}
 		gone, deleted := away(node), p.DeletionTimestamp != nil
 		fenced := v.Primary.Phase == ownership.Fenced && v.Primary.Node == node
 		surpassed := v.Primary.Phase.Open() && v.Primary.Node != node
-		switch {
-		case fenced && gone,
-			(fenced || surpassed) && begun(p) && !deleted,
-			surpassed && gone && deleted:
+		switch dead := (fenced || surpassed) && podlife.Begun(p) && !deleted; {
+		case fenced && gone, dead && (gone || heard(node)), surpassed && gone && deleted:
 			end = append(end, p)
+		case dead:
+			doubt = append(doubt, p)
 		}
 	}
-	return end
+	return end, doubt
 }
 
 // stranded are the pods that had begun on the node that has released the volume, in the boot that had taken
@@ -129,7 +119,7 @@ func stranded(v *ownership.Volume, pods []corev1.Pod, boot func(node string) str
 	}
 	for i := range pods {
 		p := &pods[i]
-		if p.Spec.NodeName == v.Primary.Node && begun(p) && !ended(p) && p.DeletionTimestamp == nil && boot(p.Spec.NodeName) == v.Primary.Boot {
+		if p.Spec.NodeName == v.Primary.Node && podlife.Begun(p) && !podlife.Ended(p) && p.DeletionTimestamp == nil && boot(p.Spec.NodeName) == v.Primary.Boot {
 			dead = append(dead, p)
 		}
 	}
@@ -160,7 +150,7 @@ func usable(v, next *ownership.Volume) (nodes []string) {
 
 // waitsForNode tells whether a pod has no node yet.
 func waitsForNode(pods []corev1.Pod) bool {
-	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == "" && !ended(&p) })
+	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == "" && !podlife.Ended(&p) })
 }
 
 // nowhere tells whether a pod waits for a node, and the volume can be used from none by its record. Which nodes
@@ -181,7 +171,7 @@ func unowned(q *question) bool {
 // a later epoch, and the disk is reserved for that epoch: then no node that the record counts can take it.
 func adrift(q *question, now time.Time) bool {
 	return unowned(q) && slices.ContainsFunc(q.pods, func(p corev1.Pod) bool {
-		return p.Spec.NodeName != "" && !ended(&p) && now.Sub(placed(&p)) >= later
+		return p.Spec.NodeName != "" && !podlife.Ended(&p) && now.Sub(placed(&p)) >= later
 	})
 }
 

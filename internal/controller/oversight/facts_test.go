@@ -159,9 +159,12 @@ func TestWhichPodsAFenceLeavesBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := copies(phase(test.phase))
-			got := leftBehind(v, []corev1.Pod{*test.pod}, func(string) bool { return test.away })
-			if len(got) > 0 != test.ends {
-				t.Errorf("it ends: %v", len(got) > 0)
+			for _, heard := range []bool{true, false} {
+				end, doubt := leftBehind(v, []corev1.Pod{*test.pod}, func(string) bool { return test.away }, func(string) bool { return heard })
+				doubtful := test.ends && !test.away && !heard
+				if len(end) > 0 != (test.ends && !doubtful) || len(doubt) > 0 != doubtful {
+					t.Errorf("its node answers: %v; it ends: %v, it is in doubt: %v", heard, len(end) > 0, len(doubt) > 0)
+				}
 			}
 		})
 	}

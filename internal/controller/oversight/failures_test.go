@@ -68,6 +68,7 @@ func TestAQuestionFailsOfWhichAReadFails(t *testing.T) {
 						return nil
 					}
 				})
+				w.answers("n1")
 				w.passes(time.Minute)
 				before, pods := w.attachments(), w.pods()
 				_, err := r.Reconcile(w.t.Context(), named(id))
@@ -173,6 +174,7 @@ func TestAWriteThatFailsIsAnErrorUnlessItHasBecomePointless(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, tc.objects, func(w *world) {
 				r := w.controller(func(r *Reconciler) { r.Places = given{"n2": {Fits: true}} })
+				w.answers("n1")
 				w.passes(time.Minute)
 				if tc.edit != nil {
 					edits(w, node("n1"), tc.edit)
@@ -207,7 +209,7 @@ func TestAVolumeThatIsBoundToNoClaimIsFencedAndItsAttachmentsExpire(t *testing.T
 		want    string
 	}{
 		"it has no PersistentVolume":      {bare(shared()), "Fenced n1 Ready, n2 Ready"},
-		"a PersistentVolume has no claim": {append(cluster(t, shared(), pod("other", "n9")), unbound()), "Fenced n1 Ready, n2 Ready"},
+		"a PersistentVolume has no claim": {append(cluster(t, shared(), pod("other", "n1")), unbound()), "Fenced n1 Ready, n2 Ready"},
 		"its attachments have expired":    {bare(shared(phase(ownership.Released), expired)), "Released n1 Removing, n2 Removing"},
 		"its claim is gone": {slices.DeleteFunc(cluster(t, shared(phase(ownership.Released), expired)), func(o client.Object) bool {
 			_, is := o.(*corev1.PersistentVolumeClaim)

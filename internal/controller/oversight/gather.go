@@ -40,8 +40,9 @@ type question struct {
 	away map[string]bool
 	// boots are those of the pods' nodes that are not away, as the cache shows them.
 	boots map[string]string
-	// stranded pods have a dead mount, and their node is there.
-	stranded []*corev1.Pod
+	// behind are the pods that a fence left behind. stranded pods have a dead mount as well, as far as is known, and
+	// their node is there: they end if that stays so.
+	behind, stranded []*corev1.Pod
 	// silent: the primary is suspected, or its guard is silent.
 	silent bool
 	// vouched is for how long the last renewal of the primary's guard counts as a word about now; zero if it
@@ -328,5 +329,9 @@ func (r *Reconciler) closed(ctx context.Context, q *question) error {
 		}
 	}
 	q.stranded = stranded(q.facts.Record, q.pods, func(node string) string { return q.boots[node] })
+	behind, doubt := leftBehind(q.facts.Record, q.pods, func(node string) bool { return q.away[node] }, func(node string) bool {
+		return slices.ContainsFunc(q.facts.Peers, func(p ownership.Peer) bool { return p.Node == node })
+	})
+	q.behind, q.stranded = behind, append(q.stranded, doubt...)
 	return nil
 }

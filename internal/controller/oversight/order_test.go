@@ -243,14 +243,33 @@ func TestAPodThatWaitsOnANodeThatIsBackIsNotEnded(t *testing.T) {
 	})
 }
 
+// The node that is fenced by the record may write in a later epoch, which a backup has forgotten.
+func TestAPodOnANodeThatDoesNotAnswerIsEndedIfThatStaysSo(t *testing.T) {
+	inWorld(t, cluster(t, shared(phase(ownership.Fenced)), pod("db", "n1")), func(w *world) {
+		r := w.controller()
+		w.oversees(r)
+		w.passes(strandedFor - time.Second)
+		w.oversees(r)
+		if got := w.pods(); !slices.Equal(got, []string{"db"}) {
+			t.Errorf("pods are left: %v", got)
+		}
+		w.passes(2 * time.Second)
+		w.oversees(r)
+		if got := w.pods(); len(got) > 0 {
+			t.Errorf("pods are left: %v", got)
+		}
+	})
+}
+
 // TestARecordFromABackupEndsNoPod: the record says that n1 owns the second epoch, and n2 has opened the third.
 func TestARecordFromABackupEndsNoPod(t *testing.T) {
 	inWorld(t, cluster(t, shared(), pod("old", "n1"), pod("new", "n2")), func(w *world) {
 		r := w.controller()
 		e3 := lineage.Epoch{Number: e2.Number + 1, ID: "third"}
-		w.peers.answers = []ownership.Peer{{Node: "n2", Copy: ownership.Copy{Opened: e3, Promise: ownership.Promise{
+		w.answers("n1")
+		w.peers.answers = append(w.peers.answers, ownership.Peer{Node: "n2", Copy: ownership.Copy{Opened: e3, Promise: ownership.Promise{
 			Epoch: e3, Primary: "n2", Boot: boot, Lineage: lineage.Lineage{{Epoch: e1}, {Epoch: e2}, {Epoch: e3}},
-		}}}}
+		}}})
 		w.oversees(r)
 		if got := w.pods(); !slices.Equal(got, []string{"new"}) {
 			t.Errorf("pods are left: %v", got)
@@ -288,6 +307,7 @@ func TestAPodToWhichItsOwnClaimBelongsNoMoreIsNotEnded(t *testing.T) {
 		pv.Spec.ClaimRef.Name = own.Name
 		inWorld(t, objects, func(w *world) {
 			r := w.controller()
+			w.answers("n1")
 			w.server.Hold(&corev1.PersistentVolumeClaim{})
 			if !belongs {
 				edits(w, own.DeepCopy(), func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })

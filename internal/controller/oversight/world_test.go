@@ -109,6 +109,11 @@ func (w *world) waits(d time.Duration) {
 	synctest.Wait()
 }
 
+// answers lets a node answer that it knows nothing more than the record.
+func (w *world) answers(node string) {
+	w.peers.answers = append(w.peers.answers, ownership.Peer{Node: node})
+}
+
 // oversees lets a controller look at the volume.
 func (w *world) oversees(r *Reconciler) {
 	w.t.Helper()

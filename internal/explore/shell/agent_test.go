@@ -12,6 +12,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/agent/owner"
+	"berth.dev/berth/internal/csi"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/ownership"
@@ -25,6 +26,7 @@ type agent struct {
 	owner *owner.Owner
 	// calls is the Owner as a kubelet's calls have it.
 	calls staging.Owner
+	csi   *csi.Node
 	loop  *owner.Loop
 	kept  journal.Journal
 	locks *keyed.Locks[string]
@@ -67,16 +69,17 @@ func (m *machine) agents() {
 		Node: m.name, Boot: m.bootID(), Locks: x.locks.of(p, a.locks), Medium: owner.Attachments(x.disks.of(p, disks{p}), owner.Locate), Rules: ownership.NodeRules(),
 		World: x.world.of(p, &node{p: p, Node: x.node.of(p, &owner.Node{
 			Journal: a.kept, Peers: peers{p}, Live: driver.Disk().Live(api), Status: api,
-			Guard: door{p}, Holding: m.holding, MountTable: m.table, Mounter: mounter{p: p}, Cover: func(string) error { return nil },
+			Guard: door{p}, Holding: m.holding, MountTable: m.table, Mounter: mounter{p: p}, Cover: m.covers,
 			OutOfService: func(context.Context) (bool, error) { return m.tainted.Load(), nil },
 			Clock:        clock.RealClock{}, Warn: func(string, string) {},
 		})}),
 		Poke: a.loop.Poke, Background: a.loop.Background, Log: m.w.log(p),
 	})
 	a.calls = x.calls.of(p, a.owner)
+	volumes := newCaches(p).of(kindOf(&v1alpha1.Volume{}))
+	a.csi = a.serves(volumes)
 	m.w.locked(func() { m.agent = a })
-	c := newCaches(p)
-	c.of(kindOf(&v1alpha1.Volume{})).tells(toolscache.ResourceEventHandlerFuncs{
+	volumes.tells(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: a.seen, UpdateFunc: func(_, o any) { a.seen(o) }, DeleteFunc: a.seen,
 	})
 	go func() { _ = a.loop.Run(a.owner) }()

@@ -36,6 +36,10 @@ func (w *world) happens(e event) {
 	case guardDies:
 		m.guard.dies()
 		later(func() { m.restarts() })
+	case kubeletDies:
+		m.kubelet.p.dies()
+		w.count("kubelets killed")
+		later(func() { m.restarts() })
 	case controllerDies:
 		var c *controller
 		w.locked(func() { c = w.controllers[e.nth%len(w.controllers)] })
@@ -178,6 +182,9 @@ func (m *machine) restarts() {
 	}
 	if m.agentNow().p.isDead() {
 		m.agents()
+	}
+	if m.kubelet.p.isDead() {
+		m.kubelets()
 	}
 }
 

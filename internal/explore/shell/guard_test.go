@@ -128,7 +128,8 @@ func (s *sentry) Stop(h guard.Holding) error {
 		paths := k.paths()
 		s.m.w.mu.Unlock()
 		for _, path := range paths {
-			k.unmounts(path)
+			s.m.unmounts(path)
+			_ = s.m.covers(path)
 		}
 		if len(paths) > 0 {
 			s.m.w.count("writers stopped by guards")

@@ -26,6 +26,7 @@ type informer struct {
 	gap      bool      // events were missed
 	relists  bool      // a list is under way
 	heard    uint64
+	watch    int // counts the lists. What an earlier watch has to tell is not told any more.
 }
 
 // caches are those of a process.
@@ -126,7 +127,8 @@ func (i *informer) hears(o client.Object, gone bool) {
 		at = i.last.Add(1)
 	}
 	i.last = at
-	time.AfterFunc(time.Until(at), func() { i.arrives(o, gone) })
+	watch := i.watch
+	time.AfterFunc(time.Until(at), func() { i.arrives(watch, o, gone) })
 }
 
 // late holds all events up for a while.
@@ -155,9 +157,9 @@ func (i *informer) misses() {
 	i.breaks()
 }
 
-func (i *informer) arrives(o client.Object, gone bool) {
+func (i *informer) arrives(watch int, o client.Object, gone bool) {
 	i.mu.Lock()
-	if i.p.isDead() || i.gap {
+	if i.p.isDead() || i.gap || watch != i.watch {
 		i.mu.Unlock()
 		return
 	}
@@ -211,6 +213,7 @@ func (i *informer) list() {
 	before, now := i.shown, map[client.ObjectKey]client.Object{}
 	maps.Copy(now, a.objects[i.kind])
 	i.shown, i.gap, i.last = maps.Clone(now), false, time.Now()
+	i.watch++
 	handlers := i.handlers
 	i.mu.Unlock()
 	a.mu.Unlock()

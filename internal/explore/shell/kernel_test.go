@@ -2,7 +2,6 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -24,8 +23,10 @@ type kernel struct {
 	// staged is open while the volume is mounted at the staging path, in epoch.
 	staged *simdisk.Device
 	epoch  lineage.Epoch
-	// binds are the pods' paths, and containers what runs with the volume, whatever the paths are.
-	binds      map[types.UID]bool
+	// binds are the pods' paths, with the epoch of what is mounted there. covered are those from which the volume was
+	// taken while their pod may run. containers are what runs with the volume, whatever the paths are.
+	binds      map[types.UID]lineage.Epoch
+	covered    map[types.UID]bool
 	containers map[types.UID]*container
 	// flying counts the commands that the target has not answered.
 	flying int
@@ -45,15 +46,13 @@ type container struct {
 	waiting []string
 }
 
-func (k *kernel) stagePath() string { return "/stage/" + k.v.name }
-
 // paths are where the volume is mounted. It is called with the world's lock.
 func (k *kernel) paths() (paths []string) {
 	if k.staged != nil {
-		paths = append(paths, k.stagePath())
+		paths = append(paths, k.v.stagePath())
 	}
 	for uid := range k.binds {
-		paths = append(paths, "/pods/"+string(uid))
+		paths = append(paths, k.v.podPath(uid))
 	}
 	slices.Sort(paths)
 	return paths
@@ -73,25 +72,45 @@ func (k *kernel) mounts(e lineage.Epoch) (err error) {
 	return err
 }
 
-// runs begins a container that has the volume.
+// bind makes the volume appear at the path of a pod.
+func (k *kernel) bind(path string) error {
+	w := k.m.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, uid := k.m.at(path)
+	switch _, bound := k.binds[uid]; {
+	case k.staged == nil:
+		return mount.ErrNotMounted
+	case k.covered[uid]:
+		return fmt.Errorf("%w: something else is mounted at %s", provision.ErrConflict, path)
+	case !bound:
+		k.binds[uid] = k.epoch
+	}
+	return nil
+}
+
+// runs begins the container of a pod. Without the volume at the pod's path it has a dead mount.
 func (k *kernel) runs(uid types.UID) error {
 	w := k.m.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if k.staged == nil {
-		return errors.New("nothing is mounted at the staging path")
-	}
-	if k.containers[uid] != nil {
+	if k.m.ran[uid] {
 		return nil
 	}
-	device, err := k.node.Open(k.epoch)
+	e, bound := k.binds[uid]
+	if !bound {
+		w.tells(k.m.name, "runs a pod without %s", k.v.short)
+		k.m.ran[uid] = true
+		return nil
+	}
+	device, err := k.node.Open(e)
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(k.m.os.ctx)
-	c := &container{uid: uid, k: k, device: device, epoch: k.epoch, stop: stop}
-	k.binds[uid], k.containers[uid] = true, c
-	w.tells(k.m.name, "runs a pod with %s in epoch %v", k.v.short, k.epoch)
+	c := &container{uid: uid, k: k, device: device, epoch: e, stop: stop}
+	k.containers[uid], k.m.ran[uid] = c, true
+	w.tells(k.m.name, "runs a pod with %s in epoch %v", k.v.short, e)
 	go c.lives(ctx, k.m.os)
 	return nil
 }
@@ -195,20 +214,31 @@ func (k *kernel) kills(p *process, uids ...types.UID) error {
 	}
 }
 
-// unmounts takes the volume off a path. A container that has it open keeps it.
-func (k *kernel) unmounts(path string) {
-	w := k.m.w
+// unmounts takes everything off a path. A container that has it open keeps it.
+func (m *machine) unmounts(path string) {
+	w := m.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if path == k.stagePath() {
-		if k.staged != nil {
-			w.tells(k.m.name, "unmounts %s", k.v.short)
-			k.staged.Close()
-			k.staged = nil
-		}
-		return
+	k, uid := m.at(path)
+	switch {
+	case uid != "":
+		delete(k.binds, uid)
+		delete(k.covered, uid)
+	case k.staged != nil:
+		w.tells(m.name, "unmounts %s", k.v.short)
+		k.staged.Close()
+		k.staged = nil
 	}
-	delete(k.binds, types.UID(path[len("/pods/"):]))
+}
+
+// covers puts an empty filesystem at the path of a pod from which the volume was taken.
+func (m *machine) covers(path string) error {
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	if k, uid := m.at(path); uid != "" {
+		k.covered[uid] = true
+	}
+	return nil
 }
 
 // held is an error if anything has the volume mounted or open.
@@ -219,27 +249,6 @@ func (k *kernel) held() error {
 		return fmt.Errorf("%s is held by %d mounts and %d containers", k.v.name, len(k.paths()), len(k.containers))
 	}
 	return nil
-}
-
-// mounter takes mounts off for the agent.
-type mounter struct {
-	mount.Mounter
-	p *process
-}
-
-// Unmount implements mount.Mounter.
-func (x mounter) Unmount(ctx context.Context, path string) error {
-	return x.p.effect(ctx, local, "Unmount", path, func() error {
-		for _, k := range x.p.m.all() {
-			k.m.w.mu.Lock()
-			found := slices.Contains(k.paths(), path)
-			k.m.w.mu.Unlock()
-			if found {
-				k.unmounts(path)
-			}
-		}
-		return nil
-	})
 }
 
 // table is the mount table.

@@ -2,6 +2,8 @@ package shell
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,26 +14,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/publish/staging"
 )
 
-// kubelet is that of a machine: it has the volumes of its pods staged, runs the pods, and unstages what no pod
-// wants any more. It learns of pods by a watch, and goes on with what it knows while the API server is away.
+// kubelet is that of a machine: it has the volumes of its pods staged and published, runs the pods, and has what no
+// pod wants any more unpublished and unstaged. It learns of pods by a watch, and goes on with what it knows while the
+// API server is away. One that begins anew has everything of its pods staged and published again: it finds what is
+// there, and does not trust it.
 type kubelet struct {
 	p      *process
 	m      *machine
 	caches *caches
 
 	mu sync.Mutex
-	// busy are the volumes that a call is about. staged are those that it has to unstage.
-	busy, staged map[string]bool
-	// ran are the pods that have begun here: their container is not given the volume a second time.
-	ran map[types.UID]bool
+	// busy are the volumes that a call is about. published are the pods that have theirs as far as this kubelet knows,
+	// and ended those that it has ended.
+	busy             map[string]bool
+	published, ended map[types.UID]bool
 }
 
 func (m *machine) kubelets() {
 	p := m.begins("kubelet")
-	k := &kubelet{p: p, m: m, caches: newCaches(p), busy: map[string]bool{}, staged: map[string]bool{}, ran: map[types.UID]bool{}}
+	k := &kubelet{p: p, m: m, caches: newCaches(p), busy: map[string]bool{}, published: map[types.UID]bool{}, ended: map[types.UID]bool{}}
 	m.w.locked(func() { m.kubelet = k })
 	go k.every(time.Second, "looks", k.looks)
 	go k.every(10*time.Second, "renews", k.renews)
@@ -63,78 +66,70 @@ func (k *kubelet) renews() {
 	}
 }
 
+// pods are those of one volume on this machine.
+type pods struct {
+	// wanted is to run. ending are being deleted, and gone are no objects any more.
+	wanted *corev1.Pod
+	ending []*corev1.Pod
+	gone   []types.UID
+}
+
 // looks compares the pods with what runs, and makes the calls that are due.
 func (k *kubelet) looks() {
-	wanted := map[string]*corev1.Pod{}
-	known := map[types.UID]bool{}
 	i := k.caches.of(kindOf(&corev1.Pod{}))
 	i.mu.Lock()
-	pods := inOrder(i.shown)
+	shown := inOrder(i.shown)
 	i.mu.Unlock()
-	for _, o := range pods {
-		p := o.(*corev1.Pod)
-		if p.Spec.NodeName != k.m.name {
-			continue
-		}
-		known[p.UID] = true
-		if p.DeletionTimestamp == nil {
-			wanted[volumeOf(p)] = p
-		} else {
-			k.ends(p)
-		}
-	}
 	for _, x := range k.m.all() {
-		k.sweeps(x, known)
-		k.calls(x, wanted[x.v.name])
-	}
-}
-
-// ends ends a pod that is being deleted.
-func (k *kubelet) ends(p *corev1.Pod) {
-	x := k.m.kernel(volumeOf(p))
-	if x == nil || x.kills(k.p, p.UID) != nil {
-		return
-	}
-	x.unmounts("/pods/" + string(p.UID))
-	c := &caller{p: k.p}
-	_ = c.Delete(k.p.ctx, p, client.GracePeriodSeconds(0), client.Preconditions{UID: &p.UID})
-}
-
-// sweeps ends containers of pods that are gone.
-func (k *kubelet) sweeps(x *kernel, known map[types.UID]bool) {
-	var gone []types.UID
-	k.m.w.locked(func() {
-		for uid := range x.containers {
-			if !known[uid] {
-				gone = append(gone, uid)
+		all, known := &pods{}, map[types.UID]bool{}
+		for _, o := range shown {
+			switch p := o.(*corev1.Pod); {
+			case p.Spec.NodeName != k.m.name || volumeOf(p) != x.v.name:
+			case p.DeletionTimestamp != nil:
+				if known[p.UID] = true; !k.is(k.ended, p.UID) {
+					all.ending = append(all.ending, p)
+				}
+			default:
+				known[p.UID] = true
+				all.wanted = p
 			}
 		}
-		for uid := range x.binds {
-			if !known[uid] && x.containers[uid] == nil {
-				gone = append(gone, uid)
+		all.gone = x.strangers(known)
+		k.calls(x, all)
+	}
+}
+
+// strangers are the pods that have the volume, or run with it, and are not known, in order.
+func (x *kernel) strangers(known map[types.UID]bool) (uids []types.UID) {
+	x.m.w.locked(func() {
+		for _, uid := range slices.Concat(slices.Collect(maps.Keys(x.containers)), slices.Collect(maps.Keys(x.binds)), slices.Collect(maps.Keys(x.covered))) {
+			if !known[uid] && !slices.Contains(uids, uid) {
+				uids = append(uids, uid)
 			}
 		}
 	})
-	for _, uid := range gone {
-		if x.kills(k.p, uid) == nil {
-			x.unmounts("/pods/" + string(uid))
-		}
-	}
+	slices.Sort(uids)
+	return uids
 }
 
 // calls makes the next call to the agent about a volume, unless one is under way.
-func (k *kubelet) calls(x *kernel, pod *corev1.Pod) {
-	var idle bool
-	k.m.w.locked(func() { idle = len(x.containers)+len(x.binds) == 0 })
+func (k *kubelet) calls(x *kernel, of *pods) {
+	used, staged, ran := false, false, false
+	k.m.w.locked(func() {
+		used, staged = len(x.containers)+len(x.binds)+len(x.covered) > 0, k.m.dirs[x.v.name]
+		ran = of.wanted != nil && k.m.ran[of.wanted.UID]
+	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var call func(ctx context.Context)
-	switch {
+	var call func(ctx context.Context, a *agent) error
+	switch pod := of.wanted; {
 	case k.busy[x.v.name]:
-	case pod != nil && !k.ran[pod.UID]:
-		call = func(ctx context.Context) { k.stages(ctx, x, pod) }
-	case pod == nil && idle && k.staged[x.v.name]:
-		call = func(ctx context.Context) { k.unstages(ctx, x) }
+	case len(of.ending)+len(of.gone) > 0:
+		call = func(ctx context.Context, a *agent) error { return k.ends(ctx, a, x, of) }
+	case pod != nil && !(ran && k.published[pod.UID] && pod.Status.Phase == corev1.PodRunning):
+		call = func(ctx context.Context, a *agent) error { return k.begins(ctx, a, x, pod) }
+	case pod == nil && staged && !used:
+		call = func(ctx context.Context, a *agent) error { return k.unstages(ctx, a, x) }
 	}
 	if call == nil {
 		return
@@ -143,105 +138,87 @@ func (k *kubelet) calls(x *kernel, pod *corev1.Pod) {
 	go func() {
 		ctx, cancel := context.WithTimeout(k.p.ctx, 2*time.Minute)
 		defer cancel()
-		call(ctx)
+		if a := k.m.agentNow(); a != nil && !a.p.isDead() {
+			if err := call(ctx, a); err != nil {
+				k.m.w.note(k.m, x.v, err)
+			}
+		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.busy[x.v.name] = false
 	}()
 }
 
-func (k *kubelet) agent() *agent {
-	a := k.m.agentNow()
-	if a == nil || a.p.isDead() {
-		return nil
-	}
-	return a
-}
-
-// stages has the volume staged and published, and begins the pod.
-func (k *kubelet) stages(ctx context.Context, x *kernel, pod *corev1.Pod) {
-	a := k.agent()
-	if a == nil {
-		return
-	}
-	k.set(k.staged, x.v.name, true)
-	_ = a.calls.Fetch(ctx, x.v.name)
-	d := k.p.dice("stages", x.v.name)
-	if k.p.passes(ctx, d.upTo(time.Millisecond)) != nil { // the next call does not come in the moment in which Fetch had the volume tended
-		return
-	}
-	err := a.calls.Take(ctx, x.v.name, func(ctx context.Context) error {
-		if err := a.p.lingers(ctx, "Check", x.v.name); err != nil { // of a filesystem, before it is mounted
+// begins has the volume staged and published, and begins the pod.
+func (k *kubelet) begins(ctx context.Context, a *agent, x *kernel, pod *corev1.Pod) error {
+	if !k.is(k.published, pod.UID) {
+		k.m.w.locked(func() { k.m.dirs[x.v.name] = true })
+		if err := a.stage(ctx, x.v); err != nil {
 			return err
 		}
-		return a.p.effect(ctx, local, "Mount", x.v.name, func() error {
-			e, err := k.m.opened(x.v.name)
-			if err != nil {
-				return err
-			}
-			return x.mounts(e)
-		})
-	})
-	if err != nil {
-		k.m.w.note(k.m, x.v, err)
-		return
-	}
-	err = a.calls.Holds(ctx, x.v.name, func(ctx context.Context) error {
-		if err := a.p.lingers(ctx, "Prepare", x.v.name); err != nil {
+		if err := a.publish(ctx, x.v, pod.UID); err != nil {
 			return err
 		}
-		return a.p.effect(ctx, local, "Bind", x.v.name, func() error { return x.runs(pod.UID) })
-	})
-	if err != nil {
-		k.m.w.note(k.m, x.v, err)
-		return
+		k.notes(k.published, pod.UID)
 	}
-	k.mu.Lock()
-	k.ran[pod.UID] = true
-	k.mu.Unlock()
+	if err := k.p.effect(ctx, local, "Start", pod.Name, func() error { return x.runs(pod.UID) }); err != nil {
+		return err
+	}
 	k.m.w.oracle.began(pod.UID)
-	for k.p.ctx.Err() == nil {
-		c := &caller{p: k.p}
-		err := c.call(k.p.ctx, "UpdatePodStatus", pod.Name, func() error {
-			return edit(k.m.w.api, client.ObjectKeyFromObject(pod), func(p *corev1.Pod) {
-				if p.UID == pod.UID {
-					p.Status.Phase = corev1.PodRunning
-				}
-			})
+	c := &caller{p: k.p}
+	err := c.call(k.p.ctx, "UpdatePodStatus", pod.Name, func() error {
+		return edit(k.m.w.api, client.ObjectKeyFromObject(pod), func(p *corev1.Pod) {
+			if p.UID == pod.UID {
+				p.Status.Phase = corev1.PodRunning
+			}
 		})
-		if client.IgnoreNotFound(err) == nil || k.p.isDead() {
-			return
-		}
-	}
-}
-
-func (k *kubelet) unstages(ctx context.Context, x *kernel) {
-	a := k.agent()
-	if a == nil {
-		return
-	}
-	err := a.calls.Give(ctx, x.v.name, staging.Off{
-		Unmount: func(ctx context.Context) error {
-			return a.p.effect(ctx, local, "Unstage", x.v.name, func() error {
-				x.unmounts(x.stagePath())
-				return nil
-			})
-		},
-		Left: func(context.Context) (paths []string, err error) {
-			k.m.w.locked(func() { paths = x.paths() })
-			return paths, nil
-		},
 	})
-	if err != nil {
-		k.m.w.note(k.m, x.v, err)
-		return
-	}
-	k.m.w.oracle.gave(x)
-	k.set(k.staged, x.v.name, false)
+	return client.IgnoreNotFound(err)
 }
 
-func (k *kubelet) set(of map[string]bool, volume string, to bool) {
+func (k *kubelet) is(of map[types.UID]bool, uid types.UID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	of[volume] = to
+	return of[uid]
+}
+
+func (k *kubelet) notes(of map[types.UID]bool, uid types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	of[uid] = true
+}
+
+// ends ends pods that are being deleted, and what is left of those that are gone.
+func (k *kubelet) ends(ctx context.Context, a *agent, x *kernel, of *pods) error {
+	end := func(uid types.UID) error {
+		if err := x.kills(k.p, uid); err != nil {
+			return err
+		}
+		return a.unpublish(ctx, x.v, uid)
+	}
+	for _, uid := range of.gone {
+		if err := end(uid); err != nil {
+			return err
+		}
+	}
+	for _, p := range of.ending {
+		if err := end(p.UID); err != nil {
+			return err
+		}
+		c := &caller{p: k.p}
+		if err := c.Delete(k.p.ctx, p, client.GracePeriodSeconds(0), client.Preconditions{UID: &p.UID}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		k.notes(k.ended, p.UID)
+	}
+	return nil
+}
+
+func (k *kubelet) unstages(ctx context.Context, a *agent, x *kernel) error {
+	if err := a.unstage(ctx, x.v); err != nil {
+		return err
+	}
+	k.m.w.oracle.gave(x)
+	k.m.w.locked(func() { delete(k.m.dirs, x.v.name) })
+	return nil
 }

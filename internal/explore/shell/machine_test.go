@@ -43,6 +43,10 @@ type machine struct {
 	tainted   atomic.Bool
 
 	kernels map[string]*kernel
+	// ran are the pods whose container has begun in this boot. It is not given the volume a second time.
+	ran map[types.UID]bool
+	// dirs are the volumes of which the kubelet has a directory: they are to be unstaged, also after a boot.
+	dirs    map[string]bool
 	os      *process
 	guard   *sentry
 	agent   *agent
@@ -166,9 +170,9 @@ func (m *machine) powersOn() {
 		m.boot.Add(1)
 		m.up.Store(true)
 		m.w.tells(m.name, "begins boot %d", m.boot.Load())
-		m.armed, m.kept, m.kernels = false, keep.State{}, map[string]*kernel{}
+		m.armed, m.kept, m.kernels, m.ran = false, keep.State{}, map[string]*kernel{}, map[types.UID]bool{}
 		for _, v := range m.w.volumes {
-			m.kernels[v.name] = &kernel{m: m, v: v, node: v.target.Node(m.name), binds: map[types.UID]bool{}, containers: map[types.UID]*container{}}
+			m.kernels[v.name] = &kernel{m: m, v: v, node: v.target.Node(m.name), binds: map[types.UID]lineage.Epoch{}, covered: map[types.UID]bool{}, containers: map[types.UID]*container{}}
 		}
 	})
 	boot := m.bootID()

@@ -56,6 +56,7 @@ const (
 	watchBreaks
 	watchLate
 	podMoves
+	kubeletDies
 	// sleepBefore and sleepAfter are about an effect of a machine, and dieBefore and dieAfter about one of a
 	// process.
 	sleepBefore
@@ -67,7 +68,7 @@ const (
 
 var faultNames = [faults]string{"power off", "sleep", "agent dies", "guard dies", "controller dies", "API server down", "API server slow",
 	"cut from the API server", "cut from the storage network", "cut from the other nodes", "session ends", "target loses power", "record restored",
-	"watches break", "watches late", "pod moves", "sleep before", "sleep after", "die before", "die after"}
+	"watches break", "watches late", "pod moves", "kubelet dies", "sleep before", "sleep after", "die before", "die after"}
 
 func (e event) String() string {
 	s := faultNames[e.what]
@@ -82,8 +83,8 @@ func (e event) String() string {
 }
 
 // plotted are the effects around which a plot may come.
-var plotted = []string{"Reserve", "Register", "UpdateVolumeStatus", "Store", "Mount", "Bind", "GuardOpen", "GuardClose", "GuardClosed", "Flush", "Unstage",
-	"Unmount", "GetVolume", "Look", "Attach", "Detach", "DeletePod", "PatchNode", "UpdateLease", "GetLease", "ListPod", "Stop"}
+var plotted = []string{"Reserve", "Register", "UpdateVolumeStatus", "Store", "Mount", "Bind", "GuardOpen", "GuardClose", "GuardClosed", "Flush", "Unmount",
+	"Start", "GetVolume", "Look", "Attach", "Detach", "DeletePod", "PatchNode", "UpdateLease", "GetLease", "ListPod", "Stop"}
 
 const warm = 6 * time.Second
 

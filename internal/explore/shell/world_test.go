@@ -154,7 +154,7 @@ func newWorld(t *testing.T, seed uint64, p plan, x *mistake) *world {
 		w.volumes = append(w.volumes, w.volumeOf(i))
 	}
 	for i := range p.nodes {
-		m := &machine{w: w, name: string(rune('a' + i)), disk: journaltest.New(), memo: memo{last: map[string]reading{}}}
+		m := &machine{w: w, name: string(rune('a' + i)), disk: journaltest.New(), dirs: map[string]bool{}, memo: memo{last: map[string]reading{}}}
 		w.machines = append(w.machines, m)
 		w.joins(m)
 	}
