@@ -2,7 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"sync/atomic"
 
@@ -17,6 +20,7 @@ import (
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/publish/kubeletdir"
 )
 
 // node is what an agent of volumes with epochs has of its machine, whatever their replicas are.
@@ -65,6 +69,7 @@ func (f *front) newEpochs(ctx context.Context, n node, medium owner.Medium) (*ep
 		World: &owner.Node{
 			Journal: e.kept, Peers: peers, Live: o.Driver.Live(live), Status: live,
 			Guard: n.guard, Holding: n.holding, MountTable: o.Mounts, Mounter: n.mounter, Cover: n.cover,
+			Kubelet: kubeletdir.New(o.KubeletDir), Pods: podsOf{o.Node, live}.All, Exists: exists,
 			OutOfService: e.outOfService, Clock: o.Clock,
 			Warn: func(volume, warning string) { log.Info(warning, "volume", volume) },
 			Uncovered: func(err error) {
@@ -75,6 +80,12 @@ func (f *front) newEpochs(ctx context.Context, n node, medium owner.Medium) (*ep
 		Poke: e.loop.Poke, Background: e.loop.Background, Log: log,
 	})
 	return e, nil
+}
+
+// exists says whether a path is there. What cannot be told counts as there.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // knows says whether the node keeps knowledge of a volume's epochs.

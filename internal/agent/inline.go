@@ -96,6 +96,13 @@ type podsOf struct {
 	live client.Reader
 }
 
+// All are the pods, with their status.
+func (p podsOf) All(ctx context.Context) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := p.live.List(ctx, &list, client.MatchingFields{"spec.nodeName": p.node})
+	return list.Items, err
+}
+
 // Here implements inline.Pods. A list without a resource version reads the latest state,
 // not a cache.
 func (p podsOf) Here(ctx context.Context) (sets.Set[string], error) {

@@ -11,7 +11,7 @@ import (
 	"berth.dev/berth/internal/provision/shared"
 )
 
-// Kept is what a node keeps about a volume. Of a copy it has Flushed, Taken and Seen; the rest is beside the
+// Kept is what a node keeps about a volume. Of a copy it has Flushed, Taken, Given and Seen; the rest is beside the
 // copy's data. The zero Kept knows nothing.
 type Kept struct {
 	// Volume is the id of the volume. Disk is how its device is found without the API server.
@@ -21,6 +21,8 @@ type Kept struct {
 	Promise                 ownership.Promise
 	Opened, Closed, Flushed lineage.Epoch
 	Taken                   Taken
+	// Given are the paths of pods that got the volume and have not all been unpublished since.
+	Given []Given `json:",omitempty"`
 	// Seen has when the points of a copy were made here, or asked for, by the clock of this node.
 	Seen []Seen `json:",omitempty"`
 }
@@ -56,6 +58,14 @@ type Taken struct {
 	Block bool
 	// Content is the device.
 	Content provision.Content
+}
+
+// Given says that a pod got the volume at a path, in an epoch and a boot. The kubelet keeps the path until the pod
+// is unpublished.
+type Given struct {
+	Path  string
+	Epoch lineage.Epoch
+	Boot  string
 }
 
 // Copy is the node's knowledge as the rules see it. An attachment holds no data.

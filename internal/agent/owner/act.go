@@ -90,6 +90,9 @@ func (o actor) unmount(ctx context.Context, l *look, a *asking) error {
 	}
 	return o.keep(l, func(k *journal.Kept) error {
 		k.Taken = journal.Taken{}
+		if a.off != nil {
+			k.Given = nil // the kubelet unstages a volume when it has unpublished all pods
+		}
 		if flushed == nil {
 			return journal.Grow(&k.Flushed, l.facts.Copy.Opened)
 		}

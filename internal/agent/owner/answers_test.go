@@ -76,7 +76,7 @@ func TestAPodGetsOnlyAVolumeThatItsNodeHasInThisBootAndInThisEpoch(t *testing.T)
 			b.world.kept, b.fenced, b.fails["Load"] = mounted, test.fenced, test.fails
 			test.edit(&b.world.kept)
 			used := false
-			err := b.Holds(t.Context(), volume, func(context.Context) error { used = true; return nil })
+			err := b.Holds(t.Context(), volume, "", func(context.Context) error { used = true; return nil })
 			if !errors.Is(err, test.want) || used != (test.want == nil) {
 				t.Errorf("%v, and it was used: %v", err, used)
 			}

@@ -84,12 +84,12 @@ func (b ByKind) Take(ctx context.Context, id string, use func(context.Context) e
 }
 
 // Holds implements staging.Owner.
-func (b ByKind) Holds(ctx context.Context, id string, use func(context.Context) error) error {
+func (b ByKind) Holds(ctx context.Context, id, target string, use func(context.Context) error) error {
 	o, err := b.of(ctx, id)
 	if err != nil {
 		return err
 	}
-	return o.Holds(ctx, id, use)
+	return o.Holds(ctx, id, target, use)
 }
 
 // Give implements staging.Owner. A volume that no Owner here could have taken only comes off.

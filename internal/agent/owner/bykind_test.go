@@ -38,7 +38,7 @@ func (c *counting) Take(ctx context.Context, _ string, use func(context.Context)
 	return use(ctx)
 }
 
-func (c *counting) Holds(ctx context.Context, _ string, use func(context.Context) error) error {
+func (c *counting) Holds(ctx context.Context, _, _ string, use func(context.Context) error) error {
 	c.calls++
 	return use(ctx)
 }
@@ -55,7 +55,7 @@ func life(t *testing.T, o staging.Owner) (steps int, err error) {
 	step := func(context.Context) error { steps++; return nil }
 	ctx := t.Context()
 	err = errors.Join(o.Prepare(ctx, theVolume, step), o.Fetch(ctx, theVolume), o.Take(ctx, theVolume, step),
-		o.Holds(ctx, theVolume, step), o.Give(ctx, theVolume, staging.Off{Unmount: step}))
+		o.Holds(ctx, theVolume, "", step), o.Give(ctx, theVolume, staging.Off{Unmount: step}))
 	return steps, err
 }
 

@@ -73,7 +73,7 @@ func (m *machine) take() error {
 
 func (m *machine) holds() error {
 	return m.does(func() error {
-		return m.owner.Holds(m.c.ctx, theVolume, func(context.Context) error { return nil })
+		return m.owner.Holds(m.c.ctx, theVolume, "", func(context.Context) error { return nil })
 	})
 }
 

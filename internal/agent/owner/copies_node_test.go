@@ -112,6 +112,7 @@ func (k *keeper) writes() {
 
 // copyWorld is what one life of an agent does. Each effect may fail, before or after it has happened.
 type copyWorld struct {
+	noPods
 	*memory.Replicator
 	pool *memory.Provisioner
 	k    *keeper

@@ -98,11 +98,17 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 		return out, false, err
 	}
 	(actor{o}).noteLeaving(l)
-	rules := o.c.Rules
-	if !a.wanted {
+	rules, dead := o.c.Rules, error(nil)
+	if a.wanted {
+		dead = o.dead(ctx, id, l.lost(o.c.Boot))
+	}
+	if !a.wanted || dead != nil {
 		rules.Stage = nil // only a call of the kubelet takes a volume over
 	}
 	said, do := rules.Next(&l.facts)
+	if dead != nil {
+		said, l.trouble = ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.NotOwner}}, errors.Join(l.trouble, dead)
+	}
 	out = answer{action: said, do: do, trouble: l.trouble}
 	switch {
 	case a.use != nil && (do.Verb == ownership.Mount || said.Verb == ownership.Done): // done: a kubelet asks again

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,7 +20,9 @@ import (
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/podlife"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/publish/kubeletdir"
 	"berth.dev/berth/internal/publish/staging"
 )
 
@@ -49,6 +53,11 @@ type Node struct {
 	MountTable staging.MountTable
 	Mounter    mount.Mounter
 	Cover      func(path string) error
+	// Kubelet is the kubelet's directory, and Pods are those that are bound to the node, as the API server has them.
+	// Exists says whether the kubelet has a path.
+	Kubelet kubeletdir.Dir
+	Pods    func(ctx context.Context) ([]corev1.Pod, error)
+	Exists  func(path string) bool
 	// OutOfService says whether an administrator has declared this node dead.
 	OutOfService func(ctx context.Context) (bool, error)
 	Clock        clock.PassiveClock
@@ -86,6 +95,29 @@ func (n *Node) Unmount(ctx context.Context, path string) error {
 	}
 	return nil
 }
+
+// There implements World.
+func (n *Node) There(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return !n.Exists(path) })
+}
+
+// Begun implements World.
+func (n *Node) Begun(ctx context.Context, paths []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, orphans.RequestTimeout)
+	defer cancel()
+	pods, err := n.Pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	waits := map[string]bool{}
+	for i := range pods {
+		waits[string(pods[i].UID)] = !podlife.Begun(&pods[i])
+	}
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return waits[n.Kubelet.PodOf(path)] }), nil
+}
+
+// Uncover implements World.
+func (n *Node) Uncover(ctx context.Context, path string) error { return n.Mounter.Unmount(ctx, path) }
 
 // Read implements World.
 func (n *Node) Read(ctx context.Context, volume string) (*v1alpha1.Volume, error) {

@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -21,6 +23,7 @@ import (
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/mount/memory"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/publish/kubeletdir"
 )
 
 // sentry is a guard that notes what it is told.
@@ -79,6 +82,36 @@ func TestANodeWhoseGuardOrTaintsCannotBeReadHasNoStanding(t *testing.T) {
 	if _, err := n.Standing(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("without the guard: %v", err)
 	}
+}
+
+func TestAPodHasLostItsVolumeOnceItHasBegunUntilItIsUnpublished(t *testing.T) {
+	dir, refused := t.TempDir(), errors.New("no answer")
+	path := func(uid string) string {
+		return filepath.Join(dir, "pods", uid, "volumes/kubernetes.io~csi/data/mount")
+	}
+	all := []string{path("runs"), path("waits"), path("gone")}
+	pod := func(uid types.UID, phase corev1.PodPhase) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Status: corev1.PodStatus{Phase: phase}}
+	}
+	var err error
+	m := memory.New(nil)
+	n := &owner.Node{
+		Kubelet: kubeletdir.New(dir), Exists: func(path string) bool { return path != all[2] }, Mounter: m,
+		Pods: func(context.Context) ([]corev1.Pod, error) {
+			return []corev1.Pod{pod("runs", corev1.PodRunning), pod("waits", corev1.PodPending), pod("other", corev1.PodPending)}, err
+		},
+	}
+	if got := n.There(all); !slices.Equal(got, all[:2]) {
+		t.Errorf("there are %v", got)
+	}
+	if got, err := n.Begun(t.Context(), all); err != nil || !slices.Equal(got, []string{path("runs"), path("gone")}) {
+		t.Errorf("those of %v have begun: %v", got, err)
+	}
+	err = refused
+	_, failed := n.Begun(t.Context(), all)
+	is(t, failed, refused)
+	must(t, n.Uncover(t.Context(), path("waits")))
+	is(t, n.Uncover(t.Context(), "nowhere"), provision.ErrInvalid)
 }
 
 func TestAPathThatAnAgentEmptiesByItselfIsCovered(t *testing.T) {

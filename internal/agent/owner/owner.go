@@ -156,7 +156,7 @@ func (o *Owner) Take(ctx context.Context, id string, use func(context.Context) e
 }
 
 // Holds implements staging.Owner.
-func (o *Owner) Holds(ctx context.Context, id string, use func(context.Context) error) error {
+func (o *Owner) Holds(ctx context.Context, id, target string, use func(context.Context) error) error {
 	return o.alone(ctx, id, func(ctx context.Context) error {
 		if o.isFenced() {
 			return fmt.Errorf("%w: volume %s: %w", provision.ErrUnavailable, id, errLapsed)
@@ -167,6 +167,11 @@ func (o *Owner) Holds(ctx context.Context, id string, use func(context.Context) 
 		}
 		if e := l.facts.Copy.Opened; !l.kept.InUse(o.c.Boot) || l.kept.Taken.Epoch != e || l.facts.Copy.GaveUp(e) {
 			return &NotNowError{Volume: id, Why: ownership.Why{Reason: ownership.NotOwner}}
+		}
+		if target != "" {
+			if err := (actor{o}).give(ctx, l, target); err != nil {
+				return err
+			}
 		}
 		return use(ctx)
 	})

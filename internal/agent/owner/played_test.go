@@ -75,6 +75,8 @@ type playedWorld struct {
 	standing Standing
 	now      time.Time
 	during   func() // is called with each question about the standing
+	// targets are the pods' paths that the kubelet has, and begun those of pods that have begun.
+	targets, begun []string
 }
 
 func (w *playedWorld) Now() time.Time  { return w.now }
@@ -137,6 +139,16 @@ func (w *playedWorld) OpenEpoch(_ context.Context, _ string, e lineage.Epoch, _ 
 func (w *playedWorld) CloseEpoch(_ context.Context, _ string, e lineage.Epoch) error {
 	return w.does("CloseEpoch", e.Number)
 }
+
+func (w *playedWorld) There(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return !slices.Contains(w.targets, path) })
+}
+
+func (w *playedWorld) Begun(_ context.Context, paths []string) ([]string, error) {
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return !slices.Contains(w.begun, path) }), w.does("Begun", paths)
+}
+
+func (w *playedWorld) Uncover(_ context.Context, path string) error { return w.does("Uncover", path) }
 
 func (w *playedWorld) AllClosed(context.Context) error { return w.does("AllClosed") }
 

@@ -74,6 +74,7 @@ func (m *machine) starts() {
 // world is what one life of an agent does to its machine and to others. Each effect may fail, before
 // or after it has happened.
 type world struct {
+	noPods
 	shared.Disks
 	m *machine
 	p *process

@@ -32,6 +32,7 @@ func (q *quiet) data() bool { return false }
 
 func (q *quiet) recall(_ context.Context, _ *Owner, l *look) error {
 	l.kept = q.kept
+	l.facts.Copy = q.kept.Copy()
 	q.looks = append(q.looks, time.Since(q.start))
 	return q.fails(len(q.looks))
 }

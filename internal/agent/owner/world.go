@@ -50,6 +50,13 @@ type World interface {
 	CloseEpoch(ctx context.Context, volume string, e lineage.Epoch) error
 	// 11. AllClosed gives the guard the word that every epoch of the node is closed.
 	AllClosed(ctx context.Context) error
+
+	// 31. There returns those of the paths of pods that the kubelet has not unpublished.
+	There(paths []string) []string
+	// 32. Begun returns those of the paths whose pods have begun, or are not known to the API server any more.
+	Begun(ctx context.Context, paths []string) ([]string, error)
+	// 33. Uncover takes off a path what Unmount, or the guard, put there.
+	Uncover(ctx context.Context, path string) error
 }
 
 // Standing is how a node stands towards the others.

@@ -16,6 +16,7 @@ import (
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/publish/kubeletdir"
 	"berth.dev/berth/internal/publish/staging"
 	"berth.dev/berth/internal/replicate/cert"
 )
@@ -70,6 +71,7 @@ func (m *machine) agents() {
 		World: x.world.of(p, &node{p: p, Node: x.node.of(p, &owner.Node{
 			Journal: a.kept, Peers: peers{p}, Live: driver.Disk().Live(api), Status: api,
 			Guard: door{p}, Holding: m.holding, MountTable: m.table, Mounter: mounter{p: p}, Cover: m.covers,
+			Kubelet: kubeletdir.New(kubeletDir), Pods: a.pods, Exists: m.exists,
 			OutOfService: func(context.Context) (bool, error) { return m.tainted.Load(), nil },
 			Clock:        clock.RealClock{}, Warn: func(string, string) {},
 		})}),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,6 +51,28 @@ func (a *agent) serves(volumes *informer) *csi.Node {
 		Node: a.p.m.name, KubeletDir: kubeletDir, Wishes: known, Mounts: a.p.m.table, Locks: a.locks, Owner: paced{a.calls, a.p},
 		Disks: attached.New(attached.Config{Boot: a.p.m.bootID(), Journal: a.kept, Machine: made{}, Mounter: m, Wishes: known}),
 	}), nil)
+}
+
+// pods are those of the agent's node.
+func (a *agent) pods(ctx context.Context) (pods []corev1.Pod, err error) {
+	err = a.p.effect(ctx, toAPI, "ListPod", a.p.m.name, func() error {
+		for _, o := range a.p.w.api.all(kindOf(&corev1.Pod{})) {
+			if p := o.(*corev1.Pod); p.Spec.NodeName == a.p.m.name {
+				pods = append(pods, *p)
+			}
+		}
+		return nil
+	})
+	return pods, err
+}
+
+// exists says whether the kubelet has not unpublished a pod.
+func (m *machine) exists(path string) (is bool) {
+	m.w.locked(func() {
+		k, uid := m.at(path)
+		is = k.targets[uid]
+	})
+	return is
 }
 
 // specs are those of the Volumes that an agent sees.

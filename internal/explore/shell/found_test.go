@@ -39,6 +39,25 @@ func TestSchedulesThatShowedAFaultOfTheProductShowNoneAnyMore(t *testing.T) {
 				{what: powerOff, at: 73659 * time.Millisecond, lasts: 2 * time.Second, nth: 1, owner: true},
 			},
 		}},
+		// The guard of a stopped the pod's writers, and a kubelet that began anew had the volume staged again: a owned it,
+		// and the pod had a dead mount.
+		"a kubelet begins anew after the writers of its pod were stopped": {1127, plan{
+			nodes: 2, controllers: 1, volumes: 1, shares: 2, slots: 4, calm: 20, exact: true,
+			events: []event{
+				{what: apiSlow, at: 13001 * time.Millisecond, lasts: 32 * time.Second, nth: 3},
+				{what: kubeletDies, at: 33002 * time.Millisecond, lasts: time.Second, nth: 3},
+			},
+		}},
+		// The controller of b saw a record from before the epoch in which the pod on a writes, and could not ask a.
+		"an older record comes back to a controller that cannot ask the pod's node": {133, plan{
+			nodes: 3, controllers: 2, volumes: 1, shares: 3, slots: 4, persistent: true, calm: 4, exact: true,
+			events: []event{
+				{what: peersCut, at: 7001 * time.Millisecond, lasts: 14 * time.Second, node: 1, nth: 1},
+				{what: podMoves, at: 12002 * time.Millisecond, lasts: 32 * time.Second, nth: 3, owner: true},
+				{what: restore, at: 20512 * time.Millisecond, lasts: 2 * time.Second, node: 1, nth: 1},
+			},
+			strikes: []strike{{"b/guard-2", doing{"GetNode", "b"}, 1}},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := play(t, test.seed, test.plan, &mistake{})

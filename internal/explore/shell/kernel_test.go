@@ -25,8 +25,10 @@ type kernel struct {
 	epoch  lineage.Epoch
 	// binds are the pods' paths, with the epoch of what is mounted there. covered are those from which the volume was
 	// taken while their pod may run. containers are what runs with the volume, whatever the paths are.
-	binds      map[types.UID]lineage.Epoch
-	covered    map[types.UID]bool
+	binds   map[types.UID]lineage.Epoch
+	covered map[types.UID]bool
+	// targets are the pods whose directory the kubelet has.
+	targets    map[types.UID]bool
 	containers map[types.UID]*container
 	// flying counts the commands that the target has not answered.
 	flying int

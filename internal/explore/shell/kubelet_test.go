@@ -102,7 +102,7 @@ func (k *kubelet) looks() {
 // strangers are the pods that have the volume, or run with it, and are not known, in order.
 func (x *kernel) strangers(known map[types.UID]bool) (uids []types.UID) {
 	x.m.w.locked(func() {
-		for _, uid := range slices.Concat(slices.Collect(maps.Keys(x.containers)), slices.Collect(maps.Keys(x.binds)), slices.Collect(maps.Keys(x.covered))) {
+		for _, uid := range slices.Concat(slices.Collect(maps.Keys(x.containers)), slices.Collect(maps.Keys(x.targets))) {
 			if !known[uid] && !slices.Contains(uids, uid) {
 				uids = append(uids, uid)
 			}
@@ -116,7 +116,7 @@ func (x *kernel) strangers(known map[types.UID]bool) (uids []types.UID) {
 func (k *kubelet) calls(x *kernel, of *pods) {
 	used, staged, ran := false, false, false
 	k.m.w.locked(func() {
-		used, staged = len(x.containers)+len(x.binds)+len(x.covered) > 0, k.m.dirs[x.v.name]
+		used, staged = len(x.containers)+len(x.targets) > 0, k.m.dirs[x.v.name]
 		ran = of.wanted != nil && k.m.ran[of.wanted.UID]
 	})
 	k.mu.Lock()
@@ -152,7 +152,7 @@ func (k *kubelet) calls(x *kernel, of *pods) {
 // begins has the volume staged and published, and begins the pod.
 func (k *kubelet) begins(ctx context.Context, a *agent, x *kernel, pod *corev1.Pod) error {
 	if !k.is(k.published, pod.UID) {
-		k.m.w.locked(func() { k.m.dirs[x.v.name] = true })
+		k.m.w.locked(func() { k.m.dirs[x.v.name], x.targets[pod.UID] = true, true })
 		if err := a.stage(ctx, x.v); err != nil {
 			return err
 		}
@@ -194,7 +194,11 @@ func (k *kubelet) ends(ctx context.Context, a *agent, x *kernel, of *pods) error
 		if err := x.kills(k.p, uid); err != nil {
 			return err
 		}
-		return a.unpublish(ctx, x.v, uid)
+		if err := a.unpublish(ctx, x.v, uid); err != nil {
+			return err
+		}
+		k.m.w.locked(func() { delete(x.targets, uid) })
+		return nil
 	}
 	for _, uid := range of.gone {
 		if err := end(uid); err != nil {

@@ -172,7 +172,7 @@ func (m *machine) powersOn() {
 		m.w.tells(m.name, "begins boot %d", m.boot.Load())
 		m.armed, m.kept, m.kernels, m.ran = false, keep.State{}, map[string]*kernel{}, map[types.UID]bool{}
 		for _, v := range m.w.volumes {
-			m.kernels[v.name] = &kernel{m: m, v: v, node: v.target.Node(m.name), binds: map[types.UID]lineage.Epoch{}, covered: map[types.UID]bool{}, containers: map[types.UID]*container{}}
+			m.kernels[v.name] = &kernel{m: m, v: v, node: v.target.Node(m.name), binds: map[types.UID]lineage.Epoch{}, covered: map[types.UID]bool{}, targets: map[types.UID]bool{}, containers: map[types.UID]*container{}}
 		}
 	})
 	boot := m.bootID()

@@ -37,7 +37,7 @@ var mistakesOfAgents = []mistake{
 	{class: noFsync, name: "directory-not-synced", thought: "the contents are what must be durable",
 		files: files(func(d *journaltest.Disk) journal.Files { return unlisted{d} })},
 	{class: outOfOrder, name: "not-kept", thought: "the journal can follow later", world: worlds(func(w owner.World) owner.World { return forgetful{w} })},
-	{class: nilOnError, name: "store-error", seen: 122, thought: "an error of the journal is logged, and the next entry will do",
+	{class: nilOnError, name: "store-error", seen: 3462, thought: "an error of the journal is logged, and the next entry will do",
 		world: worlds(func(w owner.World) owner.World { return carefree{w} })},
 	{class: answeredEarly, name: "journal-written-behind", thought: "the journal is written a moment later, in order",
 		world: func(p *process, w owner.World) owner.World {
@@ -50,7 +50,7 @@ var mistakesOfAgents = []mistake{
 		world: func(p *process, w owner.World) owner.World { return parallel{w, p} }},
 	{class: nilOnError, name: "guard-close-error", seen: 90, thought: "the epoch is over, whatever the guard says", world: worlds(func(w owner.World) owner.World { return finished{w} })},
 	{class: outOfOrder, name: "active-not-written", thought: "the next decision records it", world: worlds(func(w owner.World) owner.World { return hasty{w} })},
-	{class: conflictLost, name: "record-overwritten", seen: 174, thought: "the node knows best what it does", world: worlds(func(w owner.World) owner.World { return overwriting{w} })},
+	{class: conflictLost, name: "record-overwritten", seen: 988, thought: "the node knows best what it does", world: worlds(func(w owner.World) owner.World { return overwriting{w} })},
 	{class: outOfOrder, name: "id-not-fresh", thought: "the number of an epoch is enough", world: worlds(func(w owner.World) owner.World { return numbered{w} })},
 	{class: staleRead, name: "volumes-listed-once", thought: "the list of volumes was read when the agent began",
 		world: worlds(func(w owner.World) owner.World { return &listed{World: w} })},

@@ -14,7 +14,7 @@ func targets(f func(d shared.Disks) shared.Disks) seam[shared.Disks] {
 
 var mistakesOfDisks = []mistake{
 	{class: nilOnError, name: "flush-error", seen: 27, thought: "the volume is unmounted, so everything is written", disks: targets(func(d shared.Disks) shared.Disks { return unflushed{d} })},
-	{class: conflictLost, name: "reserved-blindly", seen: 97, thought: "this node is the owner, whoever has the reservation",
+	{class: conflictLost, name: "reserved-blindly", seen: 789, thought: "this node is the owner, whoever has the reservation",
 		disks: func(p *process, _ shared.Disks) shared.Disks { return grabbing{disks{p}} }},
 	{class: outOfOrder, name: "pages-kept", seen: 178, thought: "a session that registers anew may keep its pages",
 		disks: targets(func(d shared.Disks) shared.Disks { return keeping{d} })},

@@ -18,6 +18,8 @@ const (
 	pods      = "pods"
 	inPod     = "volumes/kubernetes.io~csi"
 	mountName = "mount"
+	// published has the raw block volumes of pods, by volume and pod.
+	published = "plugins/kubernetes.io/csi/volumeDevices/publish"
 )
 
 // PodVolume says which volume of which pod a target path of the kubelet's is for.
@@ -30,6 +32,19 @@ func (d Dir) PodVolume(target string) (podUID, name string, err error) {
 		return "", "", fmt.Errorf("%w: %.200q is not where the kubelet has a pod's volume mounted", provision.ErrInvalid, target)
 	}
 	return parts[1], parts[4], nil
+}
+
+// PodOf returns the UID of the pod whose volume is at a target path, a filesystem or a raw block volume; empty if it
+// is no pod's path.
+func (d Dir) PodOf(target string) string {
+	parts := strings.Split(strings.TrimPrefix(target, d.dir+"/"), "/")
+	switch n := len(parts); {
+	case n > 1 && parts[0] == pods:
+		return parts[1]
+	case n > 1 && strings.Join(parts[:n-2], "/") == published:
+		return parts[n-1]
+	}
+	return ""
 }
 
 // HasPodVolume says whether the kubelet still keeps a volume of a pod. An error

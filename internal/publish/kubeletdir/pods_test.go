@@ -39,6 +39,22 @@ func TestATargetSaysWhichVolumeOfWhichPodItIsFor(t *testing.T) {
 	}
 }
 
+func TestThePodOfATargetIsThatWhoseVolumeIsThere(t *testing.T) {
+	dir := t.TempDir()
+	for target, want := range map[string]string{
+		"/pods/" + uid + "/volumes/kubernetes.io~csi/data/mount":              uid,
+		"/plugins/kubernetes.io/csi/volumeDevices/publish/data/" + uid:        uid,
+		"/plugins/kubernetes.io/csi/volumeDevices/staging/data/" + uid:        "",
+		"/plugins/kubernetes.io/csi/disk.berth.dev/0123456789/globalmount":    "",
+		"/plugins/kubernetes.io/csi/volumeDevices/publish/data/" + uid + "/x": "",
+		"/pods": "",
+	} {
+		if got := New(dir).PodOf(dir + target); got != want {
+			t.Errorf("that of %s is %q", target, got)
+		}
+	}
+}
+
 func TestAPodsVolumeIsThereAsLongAsItsMountPointIs(t *testing.T) {
 	dir := t.TempDir()
 	d := New(dir)

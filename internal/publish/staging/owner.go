@@ -26,10 +26,11 @@ type Owner interface {
 	// device is given to pods afterwards. The errors of Take and of use reach the kubelet. If
 	// the node lacks data, Take fails at once and the kubelet tries again.
 	Take(ctx context.Context, id string, use func(ctx context.Context) error) error
-	// Holds calls use, which gives the volume to a pod, if the node has taken the volume and
-	// not given it since: the check and the use are one step. It asks nothing beyond the node:
-	// pods start and stop while the API server is away.
-	Holds(ctx context.Context, id string, use func(ctx context.Context) error) error
+	// Holds calls use if the node has taken the volume and not given it since: the check and the use are
+	// one step. use may give the volume to a pod at target, which is empty if it does not. Holds asks
+	// nothing beyond the node, unless a pod lost the volume there: pods start and stop while the API
+	// server is away.
+	Holds(ctx context.Context, id, target string, use func(ctx context.Context) error) error
 	// Give takes a volume off the node, and then gives it up, unless it is mounted still.
 	Give(ctx context.Context, id string, off Off) error
 }
@@ -64,7 +65,7 @@ func (o OneCopy) Take(ctx context.Context, id string, use func(ctx context.Conte
 
 // Holds implements Owner. It takes no lock: nothing can come between, and a pod does not wait for a
 // step of the replica worker.
-func (OneCopy) Holds(ctx context.Context, _ string, use func(ctx context.Context) error) error {
+func (OneCopy) Holds(ctx context.Context, _, _ string, use func(ctx context.Context) error) error {
 	return use(ctx)
 }
 

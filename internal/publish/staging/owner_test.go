@@ -85,7 +85,7 @@ func (r *register) Fetch(ctx context.Context, _ string) error {
 	return r.fetching(ctx)
 }
 
-func (r *register) Holds(ctx context.Context, id string, use func(context.Context) error) error {
+func (r *register) Holds(ctx context.Context, id, _ string, use func(context.Context) error) error {
 	return alone(ctx, r.node.locks, id, func(ctx context.Context) error {
 		if !r.taken {
 			return errElsewhere

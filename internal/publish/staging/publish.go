@@ -35,7 +35,7 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) error {
 		return err
 	}
 	defer end()
-	return s.owner.Holds(ctx, r.ID, func(ctx context.Context) error { return s.give(ctx, r) })
+	return s.owner.Holds(ctx, r.ID, r.Target, func(ctx context.Context) error { return s.give(ctx, r) })
 }
 
 // give gives a volume that the node has taken to a pod.

@@ -30,7 +30,7 @@ func (s *Service) Trim(ctx context.Context, id string, start, length int64) (t m
 	if record.IsRaw() {
 		return t, fmt.Errorf("%w: volume %s has no filesystem that Berth knows: nothing says which of its blocks are free", provision.ErrUnsupported, id)
 	}
-	err = s.owner.Holds(ctx, id, func(ctx context.Context) error {
+	err = s.owner.Holds(ctx, id, "", func(ctx context.Context) error {
 		t, err = s.disks.Trim(ctx, mount.TrimRequest{Content: record.Content, Target: staged, Start: start, Length: length})
 		return err
 	})

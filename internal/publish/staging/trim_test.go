@@ -92,7 +92,7 @@ func TestOnlyAStagedFilesystemOfTheVolumeIsTrimmed(t *testing.T) {
 // refusing is the Owner of a node that holds nothing any more.
 type refusing struct{ OneCopy }
 
-func (refusing) Holds(context.Context, string, func(context.Context) error) error {
+func (refusing) Holds(context.Context, string, string, func(context.Context) error) error {
 	return provision.ErrUnavailable
 }
 
