@@ -98,16 +98,13 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 		return out, false, err
 	}
 	(actor{o}).noteLeaving(l)
-	rules, dead := o.c.Rules, error(nil)
-	if a.wanted {
-		dead = o.dead(ctx, id, l.lost(o.c.Boot))
-	}
-	if !a.wanted || dead != nil {
+	rules, dead := o.c.Rules, o.stranded(ctx, l, a)
+	if !a.wanted || dead {
 		rules.Stage = nil // only a call of the kubelet takes a volume over
 	}
 	said, do := rules.Next(&l.facts)
-	if dead != nil {
-		said, l.trouble = ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.NotOwner}}, errors.Join(l.trouble, dead)
+	if dead {
+		said = ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.NotOwner}}
 	}
 	out = answer{action: said, do: do, trouble: l.trouble}
 	switch {
@@ -143,12 +140,12 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 	}
 	o.c.Medium.survey(ctx, o, l)
 	standing, err := w.Standing(ctx)
-	if err != nil { // no epoch begins, and every other step goes on
-		l.trouble = errors.Join(l.trouble, err)
-		standing.SinceRenewal = ownership.SelfFenceAfter
-	}
+	l.trouble = errors.Join(l.trouble, err)
 	if standing.Fenced && o.noteFence() {
 		return nil, errLapsed
+	}
+	if err != nil || standing.Fenced { // no epoch begins before the agent's word, and every other step goes on
+		standing.SinceRenewal = ownership.SelfFenceAfter
 	}
 	l.facts.SinceRenewal, l.facts.OutOfService = standing.SinceRenewal, standing.OutOfService
 	l.facts.Lapsed = o.lapsed(l)

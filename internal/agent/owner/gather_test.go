@@ -10,6 +10,28 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
+// The guard gets the word that every epoch is closed when those are that it knows of.
+func TestNoEpochBeginsWhileTheGuardIsFencedOrSilent(t *testing.T) {
+	for name, test := range map[string]struct {
+		standing Standing
+		fails    error
+		want     time.Duration
+	}{
+		"the guard renews":                         {Standing{SinceRenewal: time.Second}, nil, time.Second},
+		"the guard renews, and waits for the word": {Standing{SinceRenewal: time.Second, Fenced: true}, nil, ownership.SelfFenceAfter},
+		"the guard does not answer":                {Standing{}, errBroken, ownership.SelfFenceAfter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := onQuietBench(t, ownership.Done)
+			b.world.standing, b.fails["Standing"], b.fenced = test.standing, test.fails, true
+			l, err := b.gather(t.Context(), volume, &asking{wanted: true})
+			if err != nil || l.facts.SinceRenewal != test.want {
+				t.Errorf("the rules are told of %v since the renewal: %v", l.facts.SinceRenewal, err)
+			}
+		})
+	}
+}
+
 func TestTheOtherNodesOfTheRecordAreAsked(t *testing.T) {
 	for name, test := range map[string]struct {
 		primary string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/provision"
@@ -44,6 +45,21 @@ func (o *Owner) dead(ctx context.Context, id string, paths []string) error {
 		return fmt.Errorf("%w: volume %s at %q: %w", provision.ErrUnavailable, id, begun, errDead)
 	}
 	return nil
+}
+
+// stranded says whether a kubelet asks for a volume while a pod of its node must end first. Then the rules are told
+// that no pod wants the volume: they release the epoch that is over.
+func (o *Owner) stranded(ctx context.Context, l *look, a *asking) bool {
+	if !a.wanted {
+		return false
+	}
+	err := o.dead(ctx, l.id, l.lost(o.c.Boot))
+	if err == nil {
+		return false
+	}
+	l.facts.Wanted, l.trouble = false, errors.Join(l.trouble, err)
+	o.hinted(l.id, func(h *hint) { h.wanted = time.Time{} })
+	return true
 }
 
 // give notes that a pod gets the volume at a path. A pod that lost it there and has not begun gets it anew.

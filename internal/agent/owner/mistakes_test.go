@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-var attempts = flag.Uint64("attempts", 400, "how many schedules look for each planted mistake")
+var attempts = flag.Uint64("attempts", 800, "how many schedules look for each planted mistake")
 
 // planted are mistakes of a shell, each with what its author may have thought.
 var planted = []struct {

@@ -11,8 +11,9 @@ const (
 	selfFenced = 31 * time.Second
 	// steady is how far two renewals of a node are apart that is there.
 	steady = 10 * time.Second
-	// waking is how long the guard of a machine that wakes may take to look at its clock.
-	waking = 2 * time.Second
+	// waking is how long the guard of a machine that wakes may take to look at its clock. A guard that died while its
+	// machine slept, or that began anew since, may have left that to the watchdog.
+	waking, unguarded = 2 * time.Second, 12 * time.Second
 )
 
 // renews notes a renewal of a guard's Lease. It is called with the API server's lock.
@@ -35,7 +36,11 @@ func (o *oracle) sends(k *kernel) {
 		return
 	}
 	last := all[len(all)-1]
-	if now.Sub(last) < selfFenced || now.Sub(m.woke) < waking || m.stood.After(last) {
+	grace := waking
+	if g := m.guard.p; g.isDead() || g.began.After(m.woke) {
+		grace = unguarded
+	}
+	if now.Sub(last) < selfFenced || now.Sub(m.woke) < grace || m.stood.After(last) {
 		return
 	}
 	there := 0

@@ -59,6 +59,11 @@ func (t ticking) NewTicker(every time.Duration) clock.Ticker {
 				return
 			case <-ticks.C:
 			}
+			// A call that a tick begins, and that has some seconds, would end in the moment of another tick, and chance
+			// would say what comes first.
+			if waits(ctx, d.upTo(time.Millisecond)) != nil {
+				return
+			}
 			t.p.m.awake()
 		}
 	}()

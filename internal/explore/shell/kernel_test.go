@@ -91,14 +91,23 @@ func (k *kernel) bind(path string) error {
 	return nil
 }
 
-// runs begins the container of a pod. Without the volume at the pod's path it has a dead mount.
-func (k *kernel) runs(uid types.UID) error {
+// runs says whether the container of a pod runs, or has begun and would find no volume. It is called with the world's
+// lock.
+func (k *kernel) runs(uid types.UID) bool {
+	_, bound := k.binds[uid]
+	return k.containers[uid] != nil || k.m.ran[uid] && !bound
+}
+
+// starts begins the container of a pod, anew if it was killed. Without the volume at the pod's path it has a dead
+// mount.
+func (k *kernel) starts(uid types.UID) error {
 	w := k.m.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if k.m.ran[uid] {
+	if k.runs(uid) {
 		return nil
 	}
+	w.oracle.began(uid)
 	e, bound := k.binds[uid]
 	if !bound {
 		w.tells(k.m.name, "runs a pod without %s", k.v.short)

@@ -114,10 +114,10 @@ func (x *kernel) strangers(known map[types.UID]bool) (uids []types.UID) {
 
 // calls makes the next call to the agent about a volume, unless one is under way.
 func (k *kubelet) calls(x *kernel, of *pods) {
-	used, staged, ran := false, false, false
+	used, staged, runs := false, false, false
 	k.m.w.locked(func() {
 		used, staged = len(x.containers)+len(x.targets) > 0, k.m.dirs[x.v.name]
-		ran = of.wanted != nil && k.m.ran[of.wanted.UID]
+		runs = of.wanted != nil && x.runs(of.wanted.UID)
 	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -126,7 +126,7 @@ func (k *kubelet) calls(x *kernel, of *pods) {
 	case k.busy[x.v.name]:
 	case len(of.ending)+len(of.gone) > 0:
 		call = func(ctx context.Context, a *agent) error { return k.ends(ctx, a, x, of) }
-	case pod != nil && !(ran && k.published[pod.UID] && pod.Status.Phase == corev1.PodRunning):
+	case pod != nil && !(runs && k.published[pod.UID] && pod.Status.Phase == corev1.PodRunning):
 		call = func(ctx context.Context, a *agent) error { return k.begins(ctx, a, x, pod) }
 	case pod == nil && staged && !used:
 		call = func(ctx context.Context, a *agent) error { return k.unstages(ctx, a, x) }
@@ -161,10 +161,9 @@ func (k *kubelet) begins(ctx context.Context, a *agent, x *kernel, pod *corev1.P
 		}
 		k.notes(k.published, pod.UID)
 	}
-	if err := k.p.effect(ctx, local, "Start", pod.Name, func() error { return x.runs(pod.UID) }); err != nil {
+	if err := k.p.effect(ctx, local, "Start", pod.Name, func() error { return x.starts(pod.UID) }); err != nil {
 		return err
 	}
-	k.m.w.oracle.began(pod.UID)
 	c := &caller{p: k.p}
 	err := c.call(k.p.ctx, "UpdatePodStatus", pod.Name, func() error {
 		return edit(k.m.w.api, client.ObjectKeyFromObject(pod), func(p *corev1.Pod) {

@@ -43,7 +43,7 @@ type machine struct {
 	tainted   atomic.Bool
 
 	kernels map[string]*kernel
-	// ran are the pods whose container has begun in this boot. It is not given the volume a second time.
+	// ran are the pods whose container has begun in this boot.
 	ran map[types.UID]bool
 	// dirs are the volumes of which the kubelet has a directory: they are to be unstaged, also after a boot.
 	dirs    map[string]bool

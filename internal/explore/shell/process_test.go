@@ -22,8 +22,10 @@ type process struct {
 	m    *machine // it sleeps, and loses its power, with this machine
 	kind string   // agent, guard, kubelet or controller
 	name string
-	ctx  context.Context
-	stop context.CancelFunc
+	// began is when its life began.
+	began time.Time
+	ctx   context.Context
+	stop  context.CancelFunc
 
 	dead   atomic.Bool
 	mu     sync.Mutex
@@ -32,7 +34,7 @@ type process struct {
 
 func (m *machine) begins(kind string) *process {
 	m.lives++
-	p := &process{w: m.w, m: m, kind: kind, name: fmt.Sprintf("%s/%s-%d", m.name, kind, m.lives), counts: map[doing]uint64{}}
+	p := &process{w: m.w, m: m, kind: kind, name: fmt.Sprintf("%s/%s-%d", m.name, kind, m.lives), counts: map[doing]uint64{}, began: time.Now()}
 	p.ctx, p.stop = context.WithCancel(m.w.ctx)
 	return p
 }
