@@ -69,6 +69,36 @@ func TestAVolumeOnASharedDiskOutlivesTheNodeThatWritesIt(t *testing.T) {
 	t.Log("\n" + steps.String())
 }
 
+// A volume whose failover is manual waits for an administrator, unless its node provably writes no more. The lab's
+// power switch is the system that says so.
+func TestAManualVolumeGoesOnByItselfOnceThePowerOfItsNodeIsOff(t *testing.T) {
+	b := beginFor(t, 10*limit)
+	v, claim := b.sharedDiskWith("data-db-0", b.unit(), v1alpha1.Failover{Automatic: false})
+	b.writer("db", claim)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "db-0"}}
+	b.awaitRunning(pod)
+	first, lost := pod.UID, pod.Spec.NodeName
+	b.awaitVolume(v, "ready on all nodes", standbysAreReady)
+	acknowledged := b.acknowledges(pod)
+	b.eventually("a write is acknowledged", func() bool { return acknowledged.Load() > 0 })
+
+	steps := &failover{}
+	b.lab("power", "off", lost, "--tell")
+	t.Cleanup(func() { b.lab("power", "on", lost) })
+	steps.reach("the power is off, and the Node says so")
+	b.awaitVolume(v, "fenced", func(v *v1alpha1.Volume) bool { return v.Status.Ownership.Primary.Phase == v1alpha1.PrimaryFenced })
+	steps.reach("the node is fenced: it provably writes no more")
+	b.must(cluster.Await(b.within(), b.Cluster, pod, "bound to another node", func(p *corev1.Pod) bool {
+		return p.UID != first && p.Spec.NodeName != "" && p.Spec.NodeName != lost
+	}), "replacing the pod")
+	b.awaitRunning(pod)
+	again := b.acknowledges(pod)
+	b.eventually("a write is acknowledged again", func() bool { return again.Load() > 0 })
+	steps.reach("a write is acknowledged")
+	b.isComplete(pod, acknowledged.Load())
+	t.Log("\n" + steps.String())
+}
+
 // failover has the steps of one failover, with the time at which each was reached.
 type failover struct {
 	names []string
@@ -167,6 +197,11 @@ func (b *bench) attached(node string, disk *v1alpha1.SharedDisk) bool {
 // sharedDisk makes a Volume of a disk, as an administrator does, and a claim for it.
 func (b *bench) sharedDisk(claim string, disk v1alpha1.SharedDisk, opts ...cluster.ClaimOption) (*v1alpha1.Volume, *corev1.PersistentVolumeClaim) {
 	b.Helper()
+	return b.sharedDiskWith(claim, disk, v1alpha1.Failover{Automatic: true}, opts...)
+}
+
+func (b *bench) sharedDiskWith(claim string, disk v1alpha1.SharedDisk, failover v1alpha1.Failover, opts ...cluster.ClaimOption) (*v1alpha1.Volume, *corev1.PersistentVolumeClaim) {
+	b.Helper()
 	const size = "256Mi"
 	c := cluster.Claim(b.namespace, claim, "", size, opts...)
 	mode, fs := v1alpha1.Filesystem, v1alpha1.Ext4
@@ -179,7 +214,7 @@ func (b *bench) sharedDisk(claim string, disk v1alpha1.SharedDisk, opts ...clust
 			Driver: v1alpha1.DiskDriverName, Capacity: resource.MustParse(size), VolumeMode: mode, FSType: fs,
 			PoolClass: "none", Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementVolume,
 			Replication: v1alpha1.Replication{
-				Factor: shares, Kind: v1alpha1.ReplicationAttachments, Failover: &v1alpha1.Failover{Automatic: true},
+				Factor: shares, Kind: v1alpha1.ReplicationAttachments, Failover: &failover,
 				Attachments: &v1alpha1.Attachments{MaxShares: shares, Persistent: true, Disk: &disk},
 			},
 		},

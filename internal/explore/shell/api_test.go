@@ -116,7 +116,7 @@ func (a *api) put(o client.Object, how watch.EventType) {
 		a.records[o.Name] = append(a.records[o.Name], o)
 	case *coordinationv1.Lease:
 		if node, is := strings.CutPrefix(o.Name, v1alpha1.GuardLeasePrefix); is {
-			a.w.oracle.renews(node)
+			a.w.oracle.renews(node, o)
 		}
 		c := change{a.revision, watch.Event{Type: how, Object: o}}
 		a.leases = append(a.leases, c)

@@ -3,24 +3,39 @@ package shell
 import (
 	"slices"
 	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"berth.dev/berth/api/v1alpha1"
 )
 
 const (
 	// selfFenced is when the writers of a node have stopped that renews no Lease, as the contract of the guards
 	// says, and a second more.
 	selfFenced = 31 * time.Second
-	// steady is how far two renewals of a node are apart that is there.
-	steady = 10 * time.Second
+	// steady is how far two renewals of a node are apart that is there, and deaf for how long one had no answer that may
+	// tell others so.
+	steady, deaf = 10 * time.Second, 14 * time.Second
 	// waking is how long the guard of a machine that wakes may take to look at its clock. A guard that died while its
 	// machine slept, or that began anew since, may have left that to the watchdog.
 	waking, unguarded = 2 * time.Second, 12 * time.Second
 )
 
-// renews notes a renewal of a guard's Lease. It is called with the API server's lock.
-func (o *oracle) renews(node string) {
+// renewal is one of a guard's Lease: when it was stored, and for how long the guard had had no answer to one then.
+type renewal struct {
+	at     time.Time
+	silent time.Duration
+}
+
+// renews notes a renewal. It is called with the API server's lock.
+func (o *oracle) renews(node string, l *coordinationv1.Lease) {
+	silent, err := time.ParseDuration(l.Annotations[v1alpha1.SilentAnnotation])
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := append(o.renewed[node], time.Now())
+	if err != nil {
+		o.fails("the guard of %s does not say for how long it had no answer: %v", node, err)
+	}
+	all := append(o.renewed[node], renewal{time.Now(), silent})
 	o.renewed[node] = all[max(0, len(all)-16):]
 }
 
@@ -35,7 +50,7 @@ func (o *oracle) sends(k *kernel) {
 	if len(all) == 0 {
 		return
 	}
-	last := all[len(all)-1]
+	last := all[len(all)-1].at
 	grace := waking
 	if g := m.guard.p; g.isDead() || g.began.After(m.woke) {
 		grace = unguarded
@@ -55,15 +70,16 @@ func (o *oracle) sends(k *kernel) {
 	}
 }
 
-// steadily says whether a node has renewed its Lease without a gap for as long as the contract takes.
+// steadily says whether a node has renewed its Lease without a gap for as long as the contract takes, and had answers.
+// One that has none takes the API server for away, as the node that writes does.
 func (o *oracle) steadily(node string, now time.Time) bool {
 	since := now
 	all := o.renewed[node]
-	for _, at := range slices.Backward(all) {
-		if since.Sub(at) > steady {
+	for _, r := range slices.Backward(all) {
+		if since.Sub(r.at) > steady || r.silent >= deaf {
 			return false
 		}
-		if since = at; now.Sub(since) >= selfFenced {
+		if since = r.at; now.Sub(since) >= selfFenced {
 			return true
 		}
 	}

@@ -135,7 +135,9 @@ func (i *informer) hears(o client.Object, gone bool) {
 func (i *informer) late(d time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.last = time.Now().Add(d)
+	if until := time.Now().Add(d); until.After(i.last) { // a watch keeps its order
+		i.last = until
+	}
 }
 
 // breaks ends the watch. It is called with the lock.

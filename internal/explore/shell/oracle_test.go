@@ -32,7 +32,7 @@ type oracle struct {
 	// back are the volumes whose record came from a backup.
 	back map[string]bool
 	// renewed are when the Lease of each node's guard was renewed last, at the API server.
-	renewed map[string][]time.Time
+	renewed map[string][]renewal
 	// closed is the newest epoch that a machine kept as given up, by machine and volume.
 	closed map[string]uint64
 }
@@ -40,7 +40,7 @@ type oracle struct {
 func newOracle(w *world) *oracle {
 	return &oracle{
 		w: w, counts: map[string]int{}, owners: map[string]string{}, lost: map[lineage.Epoch]bool{}, acked: map[string][]string{},
-		back: map[string]bool{}, closed: map[string]uint64{}, renewed: map[string][]time.Time{},
+		back: map[string]bool{}, closed: map[string]uint64{}, renewed: map[string][]renewal{},
 	}
 }
 

@@ -105,7 +105,9 @@ func (x *watcher) breaks(after time.Duration) {
 func (x *watcher) late(d time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.last = time.Now().Add(d)
+	if until := time.Now().Add(d); until.After(x.last) {
+		x.last = until
+	}
 }
 
 // ResultChan implements watch.Interface.

@@ -28,8 +28,16 @@ func (a *app) onNode(use, short string, do func(*cluster.Cluster, context.Contex
 
 func (a *app) power() *cobra.Command {
 	cmd := &cobra.Command{Use: "power", Short: "Power a node off, as a pulled plug does, and on again"}
+	told := false
+	off := a.onNode("off", "Power a node off at once", func(c *cluster.Cluster, ctx context.Context, node string) error {
+		if told {
+			return c.PowerOffAndTell(ctx, node)
+		}
+		return c.PowerOff(ctx, node)
+	})
+	off.Flags().BoolVar(&told, "tell", false, "then say on its Node that the power is off, as a system that controls power does (berth.dev/powered-off)")
 	cmd.AddCommand(
-		a.onNode("off", "Power a node off at once", (*cluster.Cluster).PowerOff),
+		off,
 		a.onNode("on", "Power a node on and wait until it answers", (*cluster.Cluster).PowerOn),
 	)
 	return cmd

@@ -117,8 +117,8 @@ func (c *Cluster) nodeStatus(ctx context.Context, name string) (NodeStatus, erro
 	return s, err
 }
 
-// readyConditions returns the Ready condition of every registered node.
-func (c *Cluster) readyConditions(ctx context.Context) (map[string]string, error) {
+// client returns a client of the cluster's administrator.
+func (c *Cluster) client(ctx context.Context) (*controlplane.Client, error) {
 	net, err := c.network(ctx)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,12 @@ func (c *Cluster) readyConditions(ctx context.Context) (map[string]string, error
 	if err != nil {
 		return nil, err
 	}
-	client, err := controlplane.NewClient(config)
+	return controlplane.NewClient(config)
+}
+
+// readyConditions returns the Ready condition of every registered node.
+func (c *Cluster) readyConditions(ctx context.Context) (map[string]string, error) {
+	client, err := c.client(ctx)
 	if err != nil {
 		return nil, err
 	}
