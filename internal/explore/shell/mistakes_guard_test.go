@@ -17,7 +17,7 @@ func guards(f func(c *keep.Config)) seam[keep.Config] {
 
 var mistakesOfGuards = []mistake{
 	{class: nilOnError, name: "renewal-error", seen: 22, thought: "the next renewal is due soon", guard: guards(func(c *keep.Config) { c.Lease = confident{c.Lease} })},
-	{class: answeredEarly, name: "stopped-later", seen: 22, thought: "the writers are told to stop, and they will", guard: func(p *process, c keep.Config) keep.Config {
+	{class: answeredEarly, name: "stopped-later", seen: 560, thought: "the writers are told to stop, and they will", guard: func(p *process, c keep.Config) keep.Config {
 		c.Writers = ordering{c.Writers, p}
 		return c
 	}},
