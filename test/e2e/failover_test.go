@@ -69,11 +69,11 @@ func TestAVolumeOnASharedDiskOutlivesTheNodeThatWritesIt(t *testing.T) {
 	t.Log("\n" + steps.String())
 }
 
-// A volume whose failover is manual waits for an administrator, unless its node provably writes no more. The lab's
-// power switch is the system that says so.
-func TestAManualVolumeGoesOnByItselfOnceThePowerOfItsNodeIsOff(t *testing.T) {
+// A target that forgets its reservations when it restarts shuts no writer out, so nothing fails over by itself,
+// unless a system says that the power of the node is off. The lab's switch is such a system.
+func TestAVolumeWithoutLastingReservationsGoesOnWhenThePowerOfItsNodeIsSaidToBeOff(t *testing.T) {
 	b := beginFor(t, 10*limit)
-	v, claim := b.sharedDiskWith("data-db-0", b.unit(), v1alpha1.Failover{Automatic: false})
+	v, claim := b.sharedDiskOf("data-db-0", b.unit(), false)
 	b.writer("db", claim)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "db-0"}}
 	b.awaitRunning(pod)
@@ -197,10 +197,11 @@ func (b *bench) attached(node string, disk *v1alpha1.SharedDisk) bool {
 // sharedDisk makes a Volume of a disk, as an administrator does, and a claim for it.
 func (b *bench) sharedDisk(claim string, disk v1alpha1.SharedDisk, opts ...cluster.ClaimOption) (*v1alpha1.Volume, *corev1.PersistentVolumeClaim) {
 	b.Helper()
-	return b.sharedDiskWith(claim, disk, v1alpha1.Failover{Automatic: true}, opts...)
+	return b.sharedDiskOf(claim, disk, true, opts...)
 }
 
-func (b *bench) sharedDiskWith(claim string, disk v1alpha1.SharedDisk, failover v1alpha1.Failover, opts ...cluster.ClaimOption) (*v1alpha1.Volume, *corev1.PersistentVolumeClaim) {
+// sharedDiskOf makes the same of a disk that keeps reservations through a restart of its target, or does not.
+func (b *bench) sharedDiskOf(claim string, disk v1alpha1.SharedDisk, persistent bool, opts ...cluster.ClaimOption) (*v1alpha1.Volume, *corev1.PersistentVolumeClaim) {
 	b.Helper()
 	const size = "256Mi"
 	c := cluster.Claim(b.namespace, claim, "", size, opts...)
@@ -214,8 +215,8 @@ func (b *bench) sharedDiskWith(claim string, disk v1alpha1.SharedDisk, failover 
 			Driver: v1alpha1.DiskDriverName, Capacity: resource.MustParse(size), VolumeMode: mode, FSType: fs,
 			PoolClass: "none", Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementVolume,
 			Replication: v1alpha1.Replication{
-				Factor: shares, Kind: v1alpha1.ReplicationAttachments, Failover: &failover,
-				Attachments: &v1alpha1.Attachments{MaxShares: shares, Persistent: true, Disk: &disk},
+				Factor: shares, Kind: v1alpha1.ReplicationAttachments, Failover: &v1alpha1.Failover{Automatic: true},
+				Attachments: &v1alpha1.Attachments{MaxShares: shares, Persistent: persistent, Disk: &disk},
 			},
 		},
 	}
