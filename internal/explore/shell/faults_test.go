@@ -34,10 +34,10 @@ func (w *world) happens(e event) {
 		m.agentNow().p.dies()
 		later(func() { m.restarts() })
 	case guardDies:
-		m.guard.dies()
+		m.guardNow().dies()
 		later(func() { m.restarts() })
 	case kubeletDies:
-		m.kubelet.p.dies()
+		m.kubeletNow().p.dies()
 		w.count("kubelets killed")
 		later(func() { m.restarts() })
 	case controllerDies:
@@ -177,13 +177,13 @@ func (m *machine) restarts() {
 	if !m.up.Load() || m.w.over() {
 		return
 	}
-	if m.guard.p.isDead() {
+	if m.guardNow().p.isDead() {
 		m.guards()
 	}
 	if m.agentNow().p.isDead() {
 		m.agents()
 	}
-	if m.kubelet.p.isDead() {
+	if m.kubeletNow().p.isDead() {
 		m.kubelets()
 	}
 }

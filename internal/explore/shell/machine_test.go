@@ -189,6 +189,17 @@ func (m *machine) agentNow() (a *agent) {
 	return a
 }
 
+// guardNow is the guard of the machine, and kubeletNow its kubelet.
+func (m *machine) guardNow() (s *sentry) {
+	m.w.locked(func() { s = m.guard })
+	return s
+}
+
+func (m *machine) kubeletNow() (k *kubelet) {
+	m.w.locked(func() { k = m.kubelet })
+	return k
+}
+
 // powersOff ends everything on the machine. What was not synced is lost.
 func (m *machine) powersOff() {
 	m.wakes()
@@ -199,11 +210,11 @@ func (m *machine) powersOff() {
 		m.w.tells(m.name, "loses its power")
 	}
 	m.os.dies()
-	m.guard.p.dies()
+	m.guardNow().p.dies()
 	if a := m.agentNow(); a != nil {
 		a.p.dies()
 	}
-	m.kubelet.p.dies()
+	m.kubeletNow().p.dies()
 	for _, c := range m.w.controllers {
 		if c.p.m == m {
 			c.p.dies()
