@@ -98,7 +98,7 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 		return out, false, err
 	}
 	(actor{o}).noteLeaving(l)
-	rules, dead := o.c.Rules, o.stranded(ctx, l, a)
+	rules, dead := o.c.Rules, (actor{o}).stranded(ctx, l, a)
 	if !a.wanted || dead {
 		rules.Stage = nil // only a call of the kubelet takes a volume over
 	}

@@ -33,11 +33,11 @@ func (l *look) lost(boot string) (paths []string) {
 }
 
 // dead is an error if a pod at one of the paths has begun without the volume, or that cannot be told.
-func (o *Owner) dead(ctx context.Context, id string, paths []string) error {
-	if paths = o.c.World.There(paths); len(paths) == 0 {
+func dead(ctx context.Context, w World, id string, paths []string) error {
+	if paths = w.There(paths); len(paths) == 0 {
 		return nil
 	}
-	begun, err := o.c.World.Begun(ctx, paths)
+	begun, err := w.Begun(ctx, paths)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: volume %s: asking for the pods that lost it: %w", provision.ErrUnavailable, id, err)
@@ -49,11 +49,11 @@ func (o *Owner) dead(ctx context.Context, id string, paths []string) error {
 
 // stranded says whether a kubelet asks for a volume while a pod of its node must end first. Then the rules are told
 // that no pod wants the volume: they release the epoch that is over.
-func (o *Owner) stranded(ctx context.Context, l *look, a *asking) bool {
+func (o actor) stranded(ctx context.Context, l *look, a *asking) bool {
 	if !a.wanted {
 		return false
 	}
-	err := o.dead(ctx, l.id, l.lost(o.c.Boot))
+	err := dead(ctx, o.c.World, l.id, l.lost(o.c.Boot))
 	if err == nil {
 		return false
 	}
@@ -69,7 +69,7 @@ func (o actor) give(ctx context.Context, l *look, path string) error {
 		return nil
 	}
 	if slices.Contains(l.lost(o.c.Boot), path) {
-		if err := o.dead(ctx, l.id, []string{path}); err != nil {
+		if err := dead(ctx, o.c.World, l.id, []string{path}); err != nil {
 			return err
 		}
 		if err := o.c.World.Uncover(ctx, path); err != nil {
