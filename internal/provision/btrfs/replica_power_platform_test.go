@@ -3,10 +3,7 @@
 package btrfs_test
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +13,7 @@ import (
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/btrfs/btrfstest"
+	"berth.dev/berth/internal/provision/conformance"
 )
 
 // copyNode is a node that sees only its own filesystem of those on this machine.
@@ -64,55 +62,21 @@ func (n *node) copyState() provision.Replica {
 	return s
 }
 
-// streamOf is a stream as it was sent.
-type streamOf struct {
-	provision.StreamHeader
-	bytes []byte
-}
-
-func (n *node) sends(base, target lineage.Point) streamOf {
+func (n *node) sends(base, target lineage.Point) conformance.Stream {
 	n.t.Helper()
-	q := provision.SendRequest{Volume: "pvc-1", Base: base, Target: target}
-	h, err := n.copyState().Header(n.p.Replicator().Abilities(), q)
+	s, err := conformance.Send(n.t.Context(), n.p.Replicator(), provision.SendRequest{Volume: "pvc-1", Base: base, Target: target})
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	defer reader.Close()
-	sent := make(chan error, 1)
-	go func() {
-		defer writer.Close()
-		sent <- n.p.Replicator().Send(n.t.Context(), q, writer)
-	}()
-	all, err := io.ReadAll(reader)
-	if err := errors.Join(err, <-sent); err != nil {
-		n.t.Fatal(err)
-	}
-	return streamOf{h, all}
+	return s
 }
 
-func (n *node) receives(s streamOf) error {
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		defer writer.Close()
-		_, _ = io.Copy(writer, bytes.NewReader(s.bytes))
-	}()
-	err = n.p.Replicator().Receive(n.t.Context(), s.StreamHeader, reader)
-	_ = reader.Close()
-	<-written
-	return err
+func (n *node) receives(s conformance.Stream) error {
+	return conformance.Receive(n.t.Context(), n.p.Replicator(), s)
 }
 
 // source is a node whose copy has two points, with the streams of both.
-func source(t *testing.T) (n *node, full, increment streamOf) {
+func source(t *testing.T) (n *node, full, increment conformance.Stream) {
 	t.Helper()
 	n = copyNode(t, "here")
 	n.mustCreate("pvc-1", 64, provision.Source{})

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -210,45 +208,14 @@ func (s side) stream(base, target lineage.Point) (provision.StreamHeader, []byte
 	return h, stream
 }
 
-func (s side) sent(q provision.SendRequest) (h provision.StreamHeader, stream []byte, err error) {
-	ctx := context.WithoutCancel(s.t.Context())
-	state, err := s.r.State(ctx, q.Volume)
-	if err != nil {
-		return h, nil, err
-	}
-	if h, err = state.Header(s.r.Abilities(), q); err != nil {
-		return h, nil, err
-	}
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return h, nil, err
-	}
-	defer reader.Close()
-	done := make(chan error, 1)
-	go func() {
-		defer writer.Close()
-		done <- s.r.Send(ctx, q, writer)
-	}()
-	stream, err = io.ReadAll(reader)
-	return h, stream, errors.Join(err, <-done)
+func (s side) sent(q provision.SendRequest) (provision.StreamHeader, []byte, error) {
+	sent, err := Send(context.WithoutCancel(s.t.Context()), s.r, q)
+	return sent.StreamHeader, sent.Bytes, err
 }
 
 // receive feeds a stream to the copy.
-func (s side) receive(h provision.StreamHeader, stream []byte) error {
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer writer.Close()
-		_, _ = writer.Write(stream)
-	}()
-	err = s.r.Receive(context.WithoutCancel(s.t.Context()), h, reader)
-	_ = reader.Close()
-	<-done
-	return err
+func (s side) receive(h provision.StreamHeader, bytes []byte) error {
+	return Receive(context.WithoutCancel(s.t.Context()), s.r, Stream{StreamHeader: h, Bytes: bytes})
 }
 
 // long is a text whose stream can be cut in the middle.

@@ -3,10 +3,8 @@
 package guesttest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -128,14 +126,8 @@ func opens(t *testing.T, r provision.Replicator, number uint64, from lineage.Poi
 	return err
 }
 
-// stream is one as it was sent.
-type stream struct {
-	provision.StreamHeader
-	bytes []byte
-}
-
 // streams returns those of a volume's first point, and of what was written after it.
-func streams(t *testing.T, tree string) (full, increment stream) {
+func streams(t *testing.T, tree string) (full, increment conformance.Stream) {
 	t.Helper()
 	const peer = "peer"
 	file := filepath.Join(t.TempDir(), "disk")
@@ -173,39 +165,15 @@ func streams(t *testing.T, tree string) (full, increment stream) {
 		replicaFiles{t}.write(v, text)
 		must(r.Snapshot(t.Context(), provision.PointRequest{Volume: copyID, Point: at(1, uint64(seq+1))})) //nolint:gosec // 1 and 2
 	}
-	return sends(t, r, lineage.Point{}, at(1, 1)), sends(t, r, at(1, 1), at(1, 2))
-}
-
-func sends(t *testing.T, r provision.Replicator, base, target lineage.Point) stream {
-	t.Helper()
-	q := provision.SendRequest{Volume: copyID, Base: base, Target: target}
-	s, err := r.State(t.Context(), copyID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := s.Header(r.Abilities(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	sent := make(chan error, 1)
-	go func() {
-		defer writer.Close()
-		sent <- r.Send(t.Context(), q, writer)
-	}()
-	all, err := io.ReadAll(reader)
-	if err := errors.Join(err, <-sent); err != nil {
-		t.Fatal(err)
-	}
-	return stream{h, all}
+	full, err = conformance.Send(t.Context(), r, provision.SendRequest{Volume: copyID, Target: at(1, 1)})
+	must(err)
+	increment, err = conformance.Send(t.Context(), r, provision.SendRequest{Volume: copyID, Base: at(1, 1), Target: at(1, 2)})
+	must(err)
+	return full, increment
 }
 
 // receives brings a stream, unless it came before the power failed. What came of it in part is removed first.
-func (n *powered) receives(s stream) error {
+func (n *powered) receives(s conformance.Stream) error {
 	r := n.Replicator()
 	state, err := r.State(n.Context(), copyID)
 	switch {
@@ -216,18 +184,5 @@ func (n *powered) receives(s stream) error {
 			return err
 		}
 	}
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		defer writer.Close()
-		_, _ = io.Copy(writer, bytes.NewReader(s.bytes))
-	}()
-	err = r.Receive(n.Context(), s.StreamHeader, reader)
-	_ = reader.Close()
-	<-written
-	return err
+	return conformance.Receive(n.Context(), r, s)
 }
