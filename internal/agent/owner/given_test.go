@@ -61,7 +61,21 @@ func TestNoEpochBeginsOnANodeWithAPodThatLostTheVolume(t *testing.T) {
 			if !used && (!errors.Is(err, provision.ErrUnavailable) || test.fails == nil && !strings.Contains(err.Error(), "dead mount")) {
 				t.Errorf("it says %v", err)
 			}
+			b.hint(func(h *hint) {
+				if h.wanted.IsZero() == used {
+					t.Errorf("an epoch that is over is kept for the kubelet until %v", h.wanted)
+				}
+			})
 		})
+	}
+}
+
+func TestNoPodIsAskedForUnlessAKubeletAsks(t *testing.T) {
+	b, q := onQuietBench(t, ownership.Done)
+	q.kept = inTwo()
+	q.kept.Given, b.world.targets = []journal.Given{inOne(podA)}, []string{podA}
+	if _, err := b.follow(t.Context(), volume, &asking{}); err != nil || b.effects() != "Read, tend" {
+		t.Errorf("%v, after %q", err, b.effects())
 	}
 }
 
