@@ -2,10 +2,7 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"sync/atomic"
 
@@ -61,6 +58,7 @@ func (f *front) newEpochs(ctx context.Context, n node, medium owner.Medium) (*ep
 	if peers == nil {
 		peers = noPeers{}
 	}
+	kubelet := kubeletdir.New(o.KubeletDir)
 	log := o.Log.WithName("owner")
 	ctx, e.end = context.WithCancel(ctx)
 	e.loop = owner.NewLoop(ctx, o.Clock, log)
@@ -69,7 +67,7 @@ func (f *front) newEpochs(ctx context.Context, n node, medium owner.Medium) (*ep
 		World: &owner.Node{
 			Journal: e.kept, Peers: peers, Live: o.Driver.Live(live), Status: live,
 			Guard: n.guard, Holding: n.holding, MountTable: o.Mounts, Mounter: n.mounter, Cover: n.cover,
-			Kubelet: kubeletdir.New(o.KubeletDir), Pods: podsOf{o.Node, live}.All, Exists: exists,
+			Kubelet: kubelet, Pods: podsOf{o.Node, live}.All, Exists: kubelet.Has,
 			OutOfService: e.outOfService, Clock: o.Clock,
 			Warn: func(volume, warning string) { log.Info(warning, "volume", volume) },
 			Uncovered: func(err error) {
@@ -80,12 +78,6 @@ func (f *front) newEpochs(ctx context.Context, n node, medium owner.Medium) (*ep
 		Poke: e.loop.Poke, Background: e.loop.Background, Log: log,
 	})
 	return e, nil
-}
-
-// exists says whether a path is there. What cannot be told counts as there.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // knows says whether the node keeps knowledge of a volume's epochs.

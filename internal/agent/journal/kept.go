@@ -21,7 +21,7 @@ type Kept struct {
 	Promise                 ownership.Promise
 	Opened, Closed, Flushed lineage.Epoch
 	Taken                   Taken
-	// Given are the paths of pods that got the volume and have not all been unpublished since.
+	// Given are the paths at which pods got the volume. Some of the pods may have been unpublished since.
 	Given []Given `json:",omitempty"`
 	// Seen has when the points of a copy were made here, or asked for, by the clock of this node.
 	Seen []Seen `json:",omitempty"`

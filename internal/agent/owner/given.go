@@ -33,16 +33,16 @@ func (l *look) lost(boot string) (paths []string) {
 }
 
 // dead is an error if a pod at one of the paths has begun without the volume, or that cannot be told.
-func dead(ctx context.Context, w World, id string, paths []string) error {
+func dead(ctx context.Context, w World, paths []string) error {
 	if paths = w.There(paths); len(paths) == 0 {
 		return nil
 	}
 	begun, err := w.Begun(ctx, paths)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: volume %s: asking for the pods that lost it: %w", provision.ErrUnavailable, id, err)
+		return fmt.Errorf("%w: asking the API server for the pods that lost the volume: %w", provision.ErrUnavailable, err)
 	case len(begun) > 0:
-		return fmt.Errorf("%w: volume %s at %q: %w", provision.ErrUnavailable, id, begun, errDead)
+		return fmt.Errorf("%w: at %q: %w", provision.ErrUnavailable, begun, errDead)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (o actor) stranded(ctx context.Context, l *look, a *asking) bool {
 	if !a.wanted {
 		return false
 	}
-	err := dead(ctx, o.c.World, l.id, l.lost(o.c.Boot))
+	err := dead(ctx, o.c.World, l.lost(o.c.Boot))
 	if err == nil {
 		return false
 	}
@@ -69,8 +69,8 @@ func (o actor) give(ctx context.Context, l *look, path string) error {
 		return nil
 	}
 	if slices.Contains(l.lost(o.c.Boot), path) {
-		if err := dead(ctx, o.c.World, l.id, []string{path}); err != nil {
-			return err
+		if err := dead(ctx, o.c.World, []string{path}); err != nil {
+			return fmt.Errorf("volume %s: %w", l.id, err)
 		}
 		if err := o.c.World.Uncover(ctx, path); err != nil {
 			return fmt.Errorf("%w: volume %s: uncovering the path of its pod: %w", provision.ErrUnavailable, l.id, err)

@@ -55,7 +55,17 @@ func (d Dir) HasPodVolume(podUID, name string) (bool, error) {
 	if !plain(podUID) || !plain(name) {
 		return false, fmt.Errorf("%w: %.64q of pod %.64q is no volume of a pod", provision.ErrInvalid, name, podUID)
 	}
-	_, err := os.Lstat(filepath.Join(d.dir, pods, podUID, inPod, name, mountName))
+	return d.has(filepath.Join(d.dir, pods, podUID, inPod, name, mountName))
+}
+
+// Has says whether the kubelet still keeps a target path. What cannot be told counts as kept.
+func (d Dir) Has(target string) bool {
+	there, err := d.has(target)
+	return there || err != nil
+}
+
+func (d Dir) has(target string) (bool, error) {
+	_, err := os.Lstat(target)
 	if err == nil {
 		return true, nil
 	}

@@ -55,6 +55,26 @@ func TestThePodOfATargetIsThatWhoseVolumeIsThere(t *testing.T) {
 	}
 }
 
+func TestATargetIsKeptUnlessTheKubeletsDirectoryProvesThatItIsGone(t *testing.T) {
+	dir := t.TempDir()
+	d, target := New(dir), filepath.Join(dir, "pods", uid, "volumes/kubernetes.io~csi/data/mount")
+	if !d.Has(target) {
+		t.Error("a directory without pods proves that a target is gone")
+	}
+	if err := os.MkdirAll(target, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if !d.Has(target) {
+		t.Error("a target that is there counts as gone")
+	}
+	if err := os.Remove(target); err != nil {
+		t.Fatal(err)
+	}
+	if d.Has(target) {
+		t.Error("a target that was removed counts as kept")
+	}
+}
+
 func TestAPodsVolumeIsThereAsLongAsItsMountPointIs(t *testing.T) {
 	dir := t.TempDir()
 	d := New(dir)
