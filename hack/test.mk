@@ -24,7 +24,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-release test-alerts test-platform test-e2e test-upstream-core ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-release-all test-leave test-btrfs test-guard test-disks test-platform-all test-platform-iscsi test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-e2e-btrfs test-e2e-failover test-e2e-attach test-upstream test-versions test-record test-fuzz mutants soak ## Everything, long models included
+test-all: test test-release-all test-leave test-btrfs test-guard test-disks test-platform-all test-platform-iscsi test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs test-e2e-btrfs test-e2e-failover test-e2e-attach test-cloud test-upstream test-versions test-record test-fuzz mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -172,6 +172,12 @@ test-upstream: lab-tools images ## Kubernetes' own storage suite on each kind of
 	go run ./test/demo install
 	go run ./test/upstream thick
 	go run ./test/upstream thin
+	go run ./test/upstream devices
+	bin/lab down
+	BERTH_LAB_ZFS=1 go run ./test/demo install
+	go run ./test/upstream zvols
+	go run ./test/upstream datasets
+	bin/lab down
 
 # Older versions of Kubernetes than that of all other tests. Each takes ten minutes to build the first time.
 OLDER_KUBERNETES := 1.35 1.36
@@ -212,10 +218,10 @@ test-e2e-failover: lab-tools images ## A shared disk on iSCSI whose node loses i
 
 # A CSIDriver cannot be changed, so that of the other variant goes first.
 .PHONY: test-e2e-attach
-test-e2e-attach: lab-tools images ## The same disks with VolumeAttachments, for clusters that want them
+test-e2e-attach: lab-tools images ## The same disks with VolumeAttachments, for clusters that want them: a move, and a loss of power
 	go run ./test/demo install guard.enabled=true
 	go run ./test/demo install guard.enabled=true disk.enabled=true disk.attachRequired=true
-	go test -tags e2e,thorough -count=1 -timeout 40m -v -run 'WithVolumeAttachments' ./test/e2e
+	go test -tags e2e,thorough -count=1 -timeout 40m -v -run 'WithVolumeAttachments|OutlivesTheNode' ./test/e2e
 	go run ./test/demo install guard.enabled=true
 
 # The writers that play against the faults, in an image of their own.
@@ -249,6 +255,13 @@ bench-failover-native: bin/lab bin/berth ## Rounds in which the node that writes
 	  -rounds $(ROUNDS) -seed $(SEED) -berth $(CURDIR)/bin/berth -writer $(CURDIR)/bin/writer \
 	  -results $(CURDIR)/docs/benchmarks/failover-native.jsonl -requests $(CURDIR)/docs/benchmarks/failover-native-requests.jsonl; \
 	  played=$$?; go run ./test/bench/failover -native && exit $$played
+
+# A standby has the disk before the fault, so no round waits for the cloud.
+.PHONY: test-cloud
+test-cloud: bin/lab bin/berth ## Rounds of the same, with a disk that a controller attaches at a simulated cloud
+	go build $(GOFLAGS_BUILD) -o bin/writer ./test/writes/writer
+	$(ENVTEST) go test -tags platform -count=1 -timeout 30m -v -exec '$(ALONE)' -run 'TakesTheDisk' ./test/takeover \
+	  -cloud -rounds 3 -seed $(SEED) -berth $(CURDIR)/bin/berth -writer $(CURDIR)/bin/writer
 
 .PHONY: test-e2e-separate
 test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own

@@ -112,6 +112,14 @@ type StorageNodeStatus struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Features []string `json:"features,omitempty"`
 
+	// diskOrders are what the node asks of the controllers about shared disks that they attach, as
+	// those of a cloud. The agent of shared disks places them, and the controllers answer.
+	// +optional
+	// +listType=map
+	// +listMapKey=handle
+	// +kubebuilder:validation:MaxItems=128
+	DiskOrders []DiskOrder `json:"diskOrders,omitempty"`
+
 	// conditions: Ready is True while the agent can list its pools.
 	// +optional
 	// +listType=map

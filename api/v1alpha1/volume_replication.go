@@ -74,6 +74,10 @@ type Attachments struct {
 	// volume is what another one left: no node mounts it.
 	// +optional
 	Blank bool `json:"blank,omitempty"`
+	// checkFilesystem has the whole filesystem checked before a mount if the writer before did not end
+	// cleanly. Otherwise its journal is replayed, and nothing more is checked.
+	// +optional
+	CheckFilesystem bool `json:"checkFilesystem,omitempty"`
 }
 
 // SharedDisk names a disk that several nodes can reach.

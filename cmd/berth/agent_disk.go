@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"berth.dev/berth/internal/agent"
@@ -18,6 +19,8 @@ import (
 	"berth.dev/berth/internal/provision/iscsi"
 	"berth.dev/berth/internal/provision/iscsi/kernel"
 	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/provision/shared/ordered"
+	"berth.dev/berth/internal/provision/shared/simcloud"
 	"berth.dev/berth/internal/provision/shared/simdisk"
 	"berth.dev/berth/internal/run"
 )
@@ -55,11 +58,14 @@ func (f *agentFlags) runDisk(ctx context.Context, d *doors, asks *agentPeers) er
 }
 
 // provisioners are those of shared disks, by the scheme of the handles that they serve.
-func (f *agentFlags) provisioners(units shared.Disks) shared.Finder {
-	by := map[string]shared.Disks{"iscsi": units}
-	if f.simulatedDisks != "" {
-		ctrl.Log.Info("simulated shared disks are served: they are for tests and demonstrations, and protect no data", "directory", f.simulatedDisks)
-		by[simdisk.Scheme] = simdisk.In(f.simulatedDisks, f.node)
+func (f *agentFlags) provisioners(units shared.Disks) func(book ordered.Book) shared.Disks {
+	return func(book ordered.Book) shared.Disks {
+		by := map[string]shared.Disks{"iscsi": units}
+		if f.simulatedDisks != "" {
+			ctrl.Log.Info("simulated shared disks are served: they are for tests and demonstrations, and protect no data", "directory", f.simulatedDisks)
+			by[simdisk.Scheme] = simdisk.In(f.simulatedDisks, f.node)
+			by[simcloud.Scheme] = ordered.New(simcloud.In(f.simulatedDisks, f.node), book, clock.RealClock{})
+		}
+		return shared.Schemes(by)
 	}
-	return shared.Schemes(by)
 }

@@ -12,6 +12,8 @@ import (
 
 	"berth.dev/berth/internal/controller"
 	"berth.dev/berth/internal/driver"
+	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/provision/shared/simcloud"
 )
 
 // controllerFlags are few on purpose: users decide in PoolClasses.
@@ -21,6 +23,7 @@ type controllerFlags struct {
 	leaderElection, snapshots bool
 	attachments               bool
 	installation              string
+	simulatedCloud            string
 	extender                  extenderFlags
 }
 
@@ -40,6 +43,7 @@ func newControllerCommand() *cobra.Command {
 	flags.BoolVar(&f.snapshots, "snapshots", false, "announce snapshots, and volumes made from snapshots and volumes; the csi-snapshotter then runs beside this process")
 	flags.BoolVar(&f.attachments, "attachments", false, "announce that the controller publishes volumes, for a CSIDriver with attachRequired; the csi-attacher then runs beside this process")
 	flags.StringVar(&f.installation, "sign-for", "", "sign certificates of the nodes of the installation whose objects begin with this name, and ask them; empty means neither")
+	flags.StringVar(&f.simulatedCloud, "simulated-cloud", "", "for tests and demonstrations only: unix socket of a simulated cloud, whose disks the controller attaches")
 	f.extender.add(flags)
 	return cmd
 }
@@ -54,6 +58,13 @@ func (f *controllerFlags) run(ctx context.Context) (err error) {
 	}
 	if f.attachments && !serves.Epochs() {
 		return errors.New("--attachments: volumes are attached with --driver=disk")
+	}
+	clouds := map[string]shared.Cloud{}
+	if f.simulatedCloud != "" {
+		if !serves.Epochs() {
+			return errors.New("--simulated-cloud: shared disks are attached with --driver=disk")
+		}
+		clouds[simcloud.Scheme] = simcloud.Dial(f.simulatedCloud)
 	}
 	d, err := f.open(ctx)
 	if err != nil {
@@ -78,6 +89,7 @@ func (f *controllerFlags) run(ctx context.Context) (err error) {
 		Extender:       serve,
 		Snapshots:      f.snapshots,
 		Attachments:    f.attachments,
+		Clouds:         clouds,
 		Nodes:          controller.Nodes{Installation: f.installation, Witness: "controller " + witness},
 		Config:         d.cluster,
 		Namespace:      f.namespace,

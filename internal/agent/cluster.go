@@ -137,6 +137,19 @@ func (f *front) api() (*runtime.Scheme, *rest.Config, error) {
 	return scheme, api, errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }
 
+// live is a client that reads from no cache.
+func (f *front) live() (client.Client, error) {
+	scheme, api, err := f.api()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(api, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the API client: %w", err)
+	}
+	return c, nil
+}
+
 // newManager returns a manager that caches what is watched.
 func (f *front) newManager(watched cache.Options) (ctrl.Manager, error) {
 	scheme, api, err := f.api()

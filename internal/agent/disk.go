@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/util/uuid"
+
 	"berth.dev/berth/internal/agent/attached"
 	"berth.dev/berth/internal/agent/journal"
+	"berth.dev/berth/internal/agent/orders"
 	"berth.dev/berth/internal/agent/owner"
 	"berth.dev/berth/internal/agent/released"
 	"berth.dev/berth/internal/guard"
@@ -15,6 +18,7 @@ import (
 	"berth.dev/berth/internal/peer"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/provision/shared/ordered"
 	"berth.dev/berth/internal/publish/staging"
 )
 
@@ -30,8 +34,9 @@ type SharedDisks struct {
 	Boot string
 	// Journal outlives the agent.
 	Journal journal.Files
-	// Disks are those of all provisioners of this node.
-	Disks shared.Disks
+	// Disks returns those of all provisioners of this node. The book has the node's orders to the controllers, for
+	// provisioners whose disks those attach.
+	Disks func(book ordered.Book) shared.Disks
 	// Guard of the node: no epoch begins without it.
 	Guard owner.Guard
 	// Machine has the devices, Mounter mounts them, Mkfs makes filesystems, and Holding is how the kernel
@@ -60,13 +65,21 @@ func NewDisk(ctx context.Context, o Options, d SharedDisks) (*DiskAgent, error) 
 	if d.Guard == nil {
 		return nil, fmt.Errorf("%w: the agent of driver %s needs the guard of its node", provision.ErrInvalid, o.Driver.Name)
 	}
-	e, err := newFront(o).newEpochs(ctx, node{
-		boot: d.Boot, journal: d.Journal, guard: d.Guard, mounter: d.Mounter, holding: d.Holding, cover: d.Cover,
-	}, owner.Attachments(d.Disks, owner.Locate))
+	f := newFront(o)
+	live, err := f.live()
 	if err != nil {
 		return nil, err
 	}
-	a := &DiskAgent{epochs: e, guard: d.Guard, disks: d.Disks, eraser: d.Eraser}
+	disks := d.Disks(orders.Book{
+		Node: o.Node, Live: live, Status: live, Clock: o.Clock, FreshID: func() string { return string(uuid.NewUUID()) },
+	})
+	e, err := f.newEpochs(ctx, node{
+		boot: d.Boot, journal: d.Journal, guard: d.Guard, mounter: d.Mounter, holding: d.Holding, cover: d.Cover,
+	}, owner.Attachments(disks, owner.Locate))
+	if err != nil {
+		return nil, err
+	}
+	a := &DiskAgent{epochs: e, guard: d.Guard, disks: disks, eraser: d.Eraser}
 	a.staging = staging.New(staging.Config{
 		Node: o.Node, KubeletDir: o.KubeletDir, Wishes: a.wishes, Mounts: o.Mounts, Locks: a.locks,
 		Disks: attached.New(attached.Config{

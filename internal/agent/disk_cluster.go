@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orders"
 	"berth.dev/berth/internal/agent/released"
 )
 
@@ -30,7 +31,9 @@ func (a *DiskAgent) runCluster(ctx context.Context) error {
 			// A node learns of a volume from its record: an attachment has no label.
 			&v1alpha1.Volume{}: {Field: fields.OneTermEqualSelector("spec.driver", o.Driver.Name)},
 			&v1alpha1.LUN{}:    {},
-			&corev1.Node{}:     {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, o.Node), Transform: taintsAlone},
+			// The answers to this node's orders.
+			&v1alpha1.StorageNode{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, o.Node), Transform: ordersAlone},
+			&corev1.Node{}:          {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, o.Node), Transform: taintsAlone},
 		},
 	})
 	if err != nil {
@@ -47,11 +50,33 @@ func (a *DiskAgent) runCluster(ctx context.Context) error {
 			return fmt.Errorf("listening to %T: %w", object, err)
 		}
 	}
+	if err := a.hearAnswers(ctx, m.GetCache()); err != nil {
+		return err
+	}
 	if err := a.addWiper(m); err != nil {
 		return fmt.Errorf("setting up the wiper of LUNs: %w", err)
 	}
 	a.wishes.use(o.Driver.View(m.GetClient()))
 	return m.Start(ctx)
+}
+
+// hearAnswers has a volume tended whose order to the controllers has its answer.
+func (a *DiskAgent) hearAnswers(ctx context.Context, of cache.Cache) error {
+	informer, err := of.GetInformer(ctx, &v1alpha1.StorageNode{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching this node's StorageNode: %w", err)
+	}
+	changed := func(old, now any) {
+		before, _ := old.(*v1alpha1.StorageNode)
+		after, _ := now.(*v1alpha1.StorageNode)
+		for _, volume := range orders.Changed(before, after) {
+			a.loop.Poke(volume, 0)
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(now any) { changed(nil, now) }, UpdateFunc: changed, DeleteFunc: func(last any) { changed(last, nil) },
+	})
+	return err
 }
 
 // addWiper adds the wiper of those LUNs that a controller has ordered from this node. It wipes one at a time.
@@ -73,6 +98,18 @@ func (a *DiskAgent) addWiper(m ctrl.Manager) error {
 			}
 			return reconcile.Result{RequeueAfter: after}, nil
 		}))
+}
+
+// ordersAlone drops all of a StorageNode but the node's orders.
+func ordersAlone(object any) (any, error) {
+	n, ok := object.(*v1alpha1.StorageNode)
+	if !ok {
+		return object, errors.New("this is no StorageNode")
+	}
+	return &v1alpha1.StorageNode{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion},
+		Status:     v1alpha1.StorageNodeStatus{DiskOrders: n.Status.DiskOrders},
+	}, nil
 }
 
 // taintsAlone drops all of a Node but its taints: the rest changes all the time.

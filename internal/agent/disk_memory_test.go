@@ -13,6 +13,7 @@ import (
 	mountmemory "berth.dev/berth/internal/mount/memory"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/provision/shared/ordered"
 	"berth.dev/berth/internal/provision/shared/simdisk"
 )
 
@@ -42,12 +43,19 @@ type kernel struct {
 
 // machinery returns what a node is made of.
 func (m *medium) machinery(_ *scene, node string) machinery {
-	k := &kernel{m: m, node: m.target.Node(node)}
+	return m.machineryOf(node, m.target.Node(node))
+}
+
+// machineryOf is machinery with the disk as a node's kernel has it.
+func (m *medium) machineryOf(node string, has *simdisk.Node) machinery {
+	k := &kernel{m: m, node: has}
 	m.nodes[node] = k.node
 	k.mounts = mountmemory.New(opened{k})
 	return machinery{
 		SharedDisks: SharedDisks{
-			Boot: node + "-boot", Disks: shared.Schemes(map[string]shared.Disks{simdisk.Scheme: k.node}), Machine: k, Mounter: k.mounts, Mkfs: k.mkfs,
+			Boot: node + "-boot", Disks: func(ordered.Book) shared.Disks {
+				return shared.Schemes(map[string]shared.Disks{simdisk.Scheme: k.node})
+			}, Machine: k, Mounter: k.mounts, Mkfs: k.mkfs,
 			Holding: func(provision.Content) (guard.Holding, error) { return guard.Holding{Device: "8:0", Block: true}, nil },
 			Cover:   k.cover,
 			Eraser:  k,

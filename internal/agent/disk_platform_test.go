@@ -17,6 +17,7 @@ import (
 	"berth.dev/berth/internal/agent/released"
 	"berth.dev/berth/internal/mount/linux"
 	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/provision/shared/ordered"
 	"berth.dev/berth/internal/provision/shared/simdisk"
 	"berth.dev/berth/internal/publish/staging"
 	"berth.dev/berth/internal/run"
@@ -47,7 +48,7 @@ func onLoops(t *testing.T) func(*scene, string) machinery {
 		})
 		return machinery{
 			SharedDisks: SharedDisks{
-				Boot: node + "-boot", Disks: shared.Schemes(map[string]shared.Disks{simdisk.Scheme: disks}),
+				Boot: node + "-boot", Disks: func(ordered.Book) shared.Disks { return shared.Schemes(map[string]shared.Disks{simdisk.Scheme: disks}) },
 				Machine: attached.Kernel{}, Mounter: mounter, Mkfs: mounter.MkfsAs, Holding: attached.Holding, Cover: linux.Cover, Eraser: released.Kernel{},
 			},
 			mounts: staging.KernelMounts, write: write, read: read,
@@ -108,13 +109,7 @@ func TestAFilesystemThatWasNotUnmountedIsRepairedByTheNextMount(t *testing.T) {
 	if err := errors.Join(unix.Syncfs(fd), unix.Close(fd)); err != nil {
 		t.Fatal(err)
 	}
-	s.wanted = []string{alpha, beta}
-	s.until("a standby on beta", func() error {
-		if e := s.volume().Status.Ownership.Replicas; len(e) != 2 || e[0].State != v1alpha1.OwnedReady || e[1].State != v1alpha1.OwnedReady {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	s.standsBy()
 	a.traffic.cut()
 	s.lost, s.wanted = []string{a.name}, []string{beta}
 	s.until("staged on beta", b.stages)

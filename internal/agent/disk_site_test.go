@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -106,10 +107,10 @@ func newShared(t *testing.T, made func(s *scene, node string) machinery, change 
 	t.Cleanup(func() { _ = s.Client.Delete(context.WithoutCancel(t.Context()), v) })
 	for _, node := range []string{alpha, beta} {
 		n := &sharing{s: s, name: node + "-" + strings.Trim(name, "-"), dir: t.TempDir(), guard: &sentry{fenced: true}, traffic: &traffic{}}
+		s.nodes[node] = n
 		n.journal, n.made = journal.Dir(filepath.Join(t.TempDir(), "journal")), made(s, node)
 		n.config = s.AgentConfig(t, n.name)
 		n.config.Wrap(n.traffic.wrap)
-		s.nodes[node] = n
 		n.start()
 	}
 	first := v1alpha1.Epoch{Number: 1, ID: "first"}
@@ -358,6 +359,18 @@ func (s *scene) begins(node string) {
 	s.wanted = []string{node}
 	s.until("staged on "+node, n.stages)
 	s.until("published on "+node, n.publishes)
+}
+
+// standsBy waits until both nodes have the disk, and may take it over.
+func (s *scene) standsBy() {
+	s.t.Helper()
+	s.wanted = []string{alpha, beta}
+	s.until("a standby", func() error {
+		if e := s.volume().Status.Ownership.Replicas; len(e) != 2 || e[0].State != v1alpha1.OwnedReady || e[1].State != v1alpha1.OwnedReady {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 }
 
 // ends brings the pod down.

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/journal"
@@ -46,13 +45,9 @@ type epochs struct {
 func (f *front) newEpochs(ctx context.Context, n node, medium owner.Medium) (*epochs, error) {
 	o := f.options
 	e := &epochs{front: f, kept: journal.Journal{Files: n.journal}}
-	scheme, api, err := f.api()
+	live, err := f.live()
 	if err != nil {
 		return nil, err
-	}
-	live, err := client.New(api, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("setting up the API client: %w", err)
 	}
 	peers := o.Peers
 	if peers == nil {

@@ -15,6 +15,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/certificates"
+	"berth.dev/berth/internal/controller/cut"
 	"berth.dev/berth/internal/controller/heartbeat"
 	"berth.dev/berth/internal/controller/upkeep"
 	"berth.dev/berth/internal/driver"
@@ -25,27 +26,24 @@ import (
 // cacheOptions names every kind that is cached. Reading another one through the
 // cache is an error and not a new watch on the whole cluster.
 func cacheOptions(o Options) cache.Options {
-	node := cutNode
-	if o.Extender.Listener != nil || o.Driver.Epochs() {
-		node = cutLabelledNode
-	}
 	options := cache.Options{
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.Volume{}:              {},
-			&v1alpha1.Snapshot{}:            {},
-			&v1alpha1.StorageNode{}:         {},
-			&v1alpha1.PoolClass{}:           {},
-			&storagev1.StorageClass{}:       {},
-			&corev1.Node{}:                  {Transform: node},
-			&corev1.PersistentVolume{}:      {Transform: cutPersistentVolume(o.Driver)},
-			&corev1.PersistentVolumeClaim{}: {Transform: cutClaim},
-			&corev1.Pod{}:                   {Transform: cutPod(o.Driver)},
+			&v1alpha1.Volume{}:        {},
+			&v1alpha1.Snapshot{}:      {},
+			&v1alpha1.StorageNode{}:   {},
+			&v1alpha1.PoolClass{}:     {},
+			&storagev1.StorageClass{}: {},
 			&coordinationv1.Lease{}: {
 				Namespaces: map[string]cache.Config{o.Namespace: {}},
 			},
 		},
+	}
+	for kind, transform := range cut.Foreign(o.Driver, o.Extender.Listener != nil || o.Driver.Epochs()) {
+		if _, is := kind.(*storagev1.VolumeAttachment); !is || o.Attachments {
+			options.ByObject[kind] = cache.ByObject{Transform: transform}
+		}
 	}
 	if o.Nodes.Installation != "" {
 		options.ByObject[&certificatesv1.CertificateSigningRequest{}] = certificates.Requests()

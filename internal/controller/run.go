@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/attacher"
 	"berth.dev/berth/internal/controller/heartbeat"
 	"berth.dev/berth/internal/controller/metrics"
 	"berth.dev/berth/internal/controller/nodegone"
@@ -32,6 +33,7 @@ import (
 	"berth.dev/berth/internal/csi"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision/shared"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/usecase/luns"
 	"berth.dev/berth/internal/usecase/snapshots"
@@ -69,6 +71,8 @@ type Options struct {
 	// Attachments announces that the controller publishes volumes: Kubernetes then makes a VolumeAttachment for
 	// each pod's node. For a driver with epochs.
 	Attachments bool
+	// Clouds attach disks as nodes order them, by the scheme of their handles. For a driver with epochs.
+	Clouds map[string]shared.Cloud
 	// Version that CSI announces.
 	Version string
 	Log     logr.Logger
@@ -140,7 +144,7 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	overseer, err := addOversight(ctx, m, o)
-	if err := errors.Join(addReconcilers(m, o, beats), err); err != nil {
+	if err := errors.Join(addReconcilers(m, o, beats), addAttachers(m, o), err); err != nil {
 		return nil, err
 	}
 	if o.Extender.Listener != nil {
@@ -265,6 +269,19 @@ func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) erro
 	)
 }
 
+// addAttachers adds what carries out the orders of nodes at each cloud.
+func addAttachers(m ctrl.Manager, o Options) error {
+	for scheme, cloud := range o.Clouds {
+		book := attacher.Objects{
+			Cached: o.Driver.View(m.GetClient()), Live: o.Driver.Live(m.GetAPIReader()), Status: m.GetClient(), Scheme: scheme, Clock: o.Clock,
+		}
+		if err := attacher.New(cloud, book, o.Clock).SetupWithManager(m, scheme); err != nil {
+			return fmt.Errorf("setting up the attacher of disks %s://: %w", scheme, err)
+		}
+	}
+	return nil
+}
+
 // addOversight adds the oversight of volumes with epochs, if the driver has any. It runs in every process.
 func addOversight(ctx context.Context, m ctrl.Manager, o Options) (*oversight.Reconciler, error) {
 	if !o.Driver.Epochs() {
@@ -287,6 +304,9 @@ func addOversight(ctx context.Context, m ctrl.Manager, o Options) (*oversight.Re
 		Peers:   o.Peers, Witnesses: o.Witnesses, Places: o.Places, Stirred: o.Stirred,
 		Leads: closed(m.Elected()), Clock: o.Clock, Rules: ownership.OverseeRules, Instance: o.Driver.Controllers,
 		FreshID: func() string { return string(uuid.NewUUID()) },
+	}
+	if o.Attachments {
+		r.Attacher = o.Driver.Name
 	}
 	return r, r.SetupWithManager(m, o.Clock)
 }

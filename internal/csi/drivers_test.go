@@ -116,7 +116,7 @@ func TestAClaimOfSharedDisksGetsTheLabelThatMoves(t *testing.T) {
 	}{
 		"a malformed number":            {map[string]string{"poolClass": "san", "maxShares": "many"}, "maxShares"},
 		"a failover that is neither":    {map[string]string{"poolClass": "san", "automaticFailover": "manual"}, "automaticFailover"},
-		"a check that nothing makes":    {map[string]string{"poolClass": "san", "enableFileSystemConsistencyCheck": "true"}, "not supported yet"},
+		"a check that is neither":       {map[string]string{"poolClass": "san", "enableFileSystemConsistencyCheck": "often"}, "enableFileSystemConsistencyCheck"},
 		"a parameter that there is not": {map[string]string{"poolClass": "san", "skuName": "Premium"}, "skuName"},
 	} {
 		_, err := controller.CreateVolume(t.Context(), create(func(r *csi.CreateVolumeRequest) { r.Parameters = tc.parameters }))
@@ -128,10 +128,11 @@ func TestAClaimOfSharedDisksGetsTheLabelThatMoves(t *testing.T) {
 
 func TestTheParametersOfSharedDisksReachTheRequest(t *testing.T) {
 	asked := create(func(r *csi.CreateVolumeRequest) {
-		r.Parameters = map[string]string{"poolClass": "san", "maxShares": "3", "maxMountReplicaCount": "1", "enableMountReplicaReductionOnDiskPressure": "true", "automaticFailover": "false"}
+		r.Parameters = map[string]string{"poolClass": "san", "maxShares": "3", "maxMountReplicaCount": "1", "enableMountReplicaReductionOnDiskPressure": "true",
+			"enableFileSystemConsistencyCheck": "true", "automaticFailover": "false"}
 	})
 	got, err := parseCreate(driver.Disk(), asked)
-	if want := (&volumes.Attachments{MaxShares: 3, Factor: 2, Yields: true, OnDemand: true}); err != nil || got.PoolClass != "san" || !reflect.DeepEqual(got.Attachments, want) {
+	if want := (&volumes.Attachments{MaxShares: 3, Factor: 2, Yields: true, Check: true, OnDemand: true}); err != nil || got.PoolClass != "san" || !reflect.DeepEqual(got.Attachments, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err := parseCreate(driver.Local(), create()); err != nil || got.Attachments != nil {

@@ -51,10 +51,7 @@ func parseParameters(d driver.Driver, given map[string]string, block bool) (of s
 		return of, nil, err
 	}
 	p, err := storageclass.ParseDisk(given, block)
-	if err == nil && p.Check {
-		err = storageclass.Invalid("parameter %q: true is not supported yet: after an unclean end the journal is replayed, and nothing more is checked", storageclass.CheckKey)
-	}
-	return p.Parameters, &volumes.Attachments{MaxShares: p.MaxShares, Factor: p.Factor, Yields: p.Yields, OnDemand: p.OnDemand}, err
+	return p.Parameters, &volumes.Attachments{MaxShares: p.MaxShares, Factor: p.Factor, Yields: p.Yields, Check: p.Check, OnDemand: p.OnDemand}, err
 }
 
 func checkCreate(r *csi.CreateVolumeRequest) error {

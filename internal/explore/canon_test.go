@@ -107,6 +107,7 @@ var edits = map[string]func(w *World){
 	"a lost acknowledgement":           func(w *World) { w.truth.last = nil },
 	"another true epoch":               func(w *World) { w.truth.epoch = other },
 	"an open true epoch":               func(w *World) { w.truth.open = true },
+	"an attachment that was ended":     func(w *World) { w.truth.forsaken = 1 },
 	"a restored backup":                func(w *World) { w.truth.restored = true },
 	"another factor":                   record(func(v *ownership.Volume) { v.Factor = 2 }),
 	"a volume that goes":               record(func(v *ownership.Volume) { v.Deleting = true }),

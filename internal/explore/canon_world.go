@@ -188,6 +188,7 @@ func (c *canon) links() {
 func (c *canon) truth() {
 	t := &c.w.truth
 	c.flags(c.w.server.down, t.open, t.restored)
+	c.nodes(t.forsaken)
 	c.content(t.last)
 	c.content(t.recalled)
 	c.epoch(t.epoch)

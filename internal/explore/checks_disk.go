@@ -101,7 +101,7 @@ func (w diskJudge) mayGo(old *ownership.Volume, node string, p *pending) bool {
 	switch {
 	case w.spares(old, &e, p), e.State == ownership.Failed, p.unused >= ownership.ExpireAfter, w.truth.restored:
 		return true
-	case unmet != 0 && len(old.Replicas) >= w.cfg.Shares:
+	case (unmet != 0 || p.deleted&(1<<indexOf(node)) != 0) && len(old.Replicas) >= w.cfg.Shares:
 		return true
 	}
 	return w.cfg.Yields && p.waiting&(1<<indexOf(node)) != 0
@@ -121,8 +121,13 @@ func (w diskJudge) spares(old *ownership.Volume, e *ownership.Replica, p *pendin
 	return others >= old.Factor
 }
 
-// checkLeak: an entry leaves the record only after its attachment is gone.
+// checkLeak: an entry leaves the record only after its attachment is gone, or after its node: that detaches the disk
+// when it is back.
 func (w diskJudge) checkLeak(node string) {
+	if at := uint8(1) << indexOf(node); w.truth.forsaken&at != 0 {
+		w.truth.forsaken &^= at
+		return
+	}
 	if l := w.disk.links[indexOf(node)]; w.cfg.Kind.Traits().Attaches && l != ownership.Detached && !w.truth.restored {
 		w.fail("leak: the entry of %s left the record and its attachment is %v", node, l)
 	}

@@ -12,15 +12,19 @@ import (
 // called the function that it judges would be wrong in the same way.
 
 // massLoss tells whether so many nodes are out of controller c's sight that it must not fence by
-// itself: more than a third, and at least two.
+// itself: more than a third, and at least two. A deleted Node is no node of the cluster.
 func (w recordJudge) massLoss(c int) bool {
-	unseen := 0
+	unseen, all := 0, 0
 	for j := range w.cfg.Nodes {
+		if w.nodes[j].deleted {
+			continue
+		}
+		all++
 		if w.outOfSight(c, j) {
 			unseen++
 		}
 	}
-	return unseen > 1 && unseen > w.cfg.Nodes/3
+	return unseen > 1 && unseen > all/3
 }
 
 // outOfSight counts who would notice that node j is alive: the controller, the other nodes that the

@@ -44,6 +44,9 @@ func (w overseers) controllerStep(c int, stale uint8) bool {
 		if w.nodes[i].cordoned {
 			p.leaving |= 1 << i
 		}
+		if w.nodes[i].deleted && w.recordJudge().outOfSight(c, i) {
+			p.deleted |= 1 << i
+		}
 	}
 	p.waiting, p.unused = w.slots.waiting, w.now-w.truth.usedAt
 	if c, ok := w.truth.data(a.Point); ok {
@@ -84,7 +87,7 @@ func (w overseers) controllerFacts(c int, read *version) *ownership.ControllerFa
 	}
 	f.Nodes = w.scratch.machines[:0]
 	for j := 0; j < w.cfg.Nodes; j++ {
-		f.Nodes = append(f.Nodes, ownership.Machine{Name: names[j], Lost: w.lost(c, j), LostFor: w.ctl[c].lostFor[j],
+		f.Nodes = append(f.Nodes, ownership.Machine{Name: names[j], Unlisted: w.nodes[j].deleted, Lost: w.lost(c, j), LostFor: w.ctl[c].lostFor[j],
 			Fits: !w.nodes[j].tainted && !w.nodes[j].deleted && !w.nodes[j].cordoned, Leaving: w.nodes[j].cordoned})
 		w.slotFacts(&f.Nodes[j], v, j)
 		if !w.rules.Conduct.WordOfMouth && w.answers(who, j) {

@@ -156,7 +156,7 @@ func (r *renaming) pending(p *pending) *pending {
 	n.action.Base, n.action.To, n.action.Points = r.point(a.Base), r.point(a.To), r.points(a.Points)
 	n.action.Key, n.action.Until = r.key(a.Key), r.time(a.Until)
 	n.action.Expect = r.raw(a.Expect)
-	n.wanted, n.waiting, n.leaving = r.set(p.wanted), r.set(p.waiting), r.set(p.leaving)
+	n.wanted, n.waiting, n.leaving, n.deleted = r.set(p.wanted), r.set(p.waiting), r.set(p.leaving), r.set(p.deleted)
 	return &n
 }
 
@@ -220,6 +220,7 @@ func (r *renaming) disk(w, n *World) {
 	d, o := &n.disk, &w.disk
 	n.slots = slots{taken: r.set(w.slots.taken), waiting: r.set(w.slots.waiting)}
 	n.truth.usedAt += r.later
+	n.truth.forsaken = r.set(w.truth.forsaken)
 	d.holder = r.key(o.holder)
 	if o.at > 0 {
 		d.at = r.to[o.at-1] + 1

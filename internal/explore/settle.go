@@ -144,6 +144,11 @@ func (w restJudge) checkRest() {
 	if wanted < 0 && v.Primary.Phase.Open() {
 		w.fail("rest: the volume is still %v on %s", v.Primary.Phase, v.Primary.Node)
 	}
+	for i := range w.nodes {
+		if _, has := v.Replica(names[i]); !has && v.Kind.Traits().Attaches && w.disk.links[i] != ownership.Detached {
+			w.fail("rest: %s has no entry, and its attachment is %v", names[i], w.disk.links[i])
+		}
+	}
 	if wanted < 0 && v.Kind.Traits().Attaches {
 		if len(v.Replicas) > 0 || w.disk.taken(-1) > 0 {
 			w.fail("rest: an unused volume has %d attachments, and %d are recorded", w.disk.taken(-1), len(v.Replicas))

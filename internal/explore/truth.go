@@ -33,6 +33,10 @@ type truth struct {
 	// usedAt is when the volume last had an owner, or a pod that a controller saw.
 	usedAt time.Duration
 
+	// forsaken are the nodes whose attachment a controller has ended, since they were deleted, and whose entry is
+	// still there: a bit each.
+	forsaken uint8
+
 	restored bool
 	// backup is the version of the record as it came back from a backup.
 	backup uint32
@@ -120,7 +124,7 @@ func (w recordJudge) checkRecord(p *pending) {
 		w.fail("brake: a standby was asked to shut out epoch %v while too many nodes looked lost", v.Epoch)
 	}
 	w.diskJudge().checkWord(old, v, p)
-	w.checkEntries(old, v)
+	w.checkEntries(old, v, p)
 	w.diskJudge().checkAttachments(old, v, p)
 	if old.Primary.Phase.Open() && !v.Primary.Phase.Open() {
 		w.truth.open = w.truth.open && v.Epoch != w.truth.epoch
@@ -133,9 +137,13 @@ func (w recordJudge) checkRecord(p *pending) {
 	}
 }
 
-func (w recordJudge) checkEntries(old, v *ownership.Volume) {
+func (w recordJudge) checkEntries(old, v *ownership.Volume, p *pending) {
 	for _, e := range old.Replicas {
-		switch n, ok := v.Replica(e.Node); {
+		n, ok := v.Replica(e.Node)
+		if at := uint8(1) << indexOf(e.Node); ok && n.State == ownership.Gone && e.State != n.State && p.deleted&at != 0 {
+			w.truth.forsaken |= at
+		}
+		switch {
 		case !ok && e.State != ownership.Gone:
 			w.fail("chart: the entry of %s left the record from %v", e.Node, e.State)
 		case !ok:

@@ -155,9 +155,10 @@ type pending struct {
 	ordered bool // an administrator or the primary itself has said that the epoch is over
 	age     time.Duration
 	// What a controller could know: the nodes with a pod, those whose slot another volume's primary
-	// waits for, and those that are leaving, a bit each, and how long the volume was unused.
-	wanted, waiting, leaving uint8
-	unused                   time.Duration
+	// waits for, those that are leaving, and those that were deleted and that it does not see, a bit each, and how
+	// long the volume was unused.
+	wanted, waiting, leaving, deleted uint8
+	unused                            time.Duration
 }
 
 type controller struct {

@@ -7,7 +7,8 @@ import (
 
 // MaxBranches bounds the epochs a Lineage remembers. A replica whose newest
 // snapshot is older than that is treated as unrelated and copied in full, which
-// costs time but never data.
+// costs time but never data: epochs in which nothing was written are forgotten first,
+// or a pod that fails to begin again and again would leave no replica that counts.
 const MaxBranches = 32
 
 // Branch says where an epoch began. From is zero for the first epoch, and for
@@ -71,10 +72,29 @@ func (l Lineage) Contains(p Point) bool {
 }
 
 // Extend returns the lineage with b as its head. The receiver is not changed.
-// Beyond MaxBranches the oldest epochs are forgotten.
+// Beyond MaxBranches it forgets the oldest epoch that is not on the path from the head to the
+// root, and the oldest of all only if there is no other. The epoch before the head stays.
 func (l Lineage) Extend(b Branch) Lineage {
-	from := max(0, len(l)+1-MaxBranches)
-	next := make(Lineage, 0, len(l)-from+1)
-	next = append(next, l[from:]...)
-	return append(next, b)
+	next := make(Lineage, 0, len(l)+1)
+	next = append(append(next, l...), b)
+	for len(next) > MaxBranches {
+		at := next.idle()
+		next = slices.Delete(next, at, at+1)
+	}
+	return next
+}
+
+// idle is the place of the oldest epoch that is not on the path from the head to the root, 0 if there is none
+// but the last.
+func (l Lineage) idle() int {
+	at, epoch := 0, l.Head()
+	for i, b := range slices.Backward(l) {
+		switch {
+		case b.Epoch == epoch:
+			epoch = b.From.Epoch
+		case i < len(l)-2:
+			at = i
+		}
+	}
+	return at
 }

@@ -113,6 +113,36 @@ func TestALineageForgetsTheOldestEpochsAndNothingElse(t *testing.T) {
 	}
 }
 
+// A pod may fail to begin again and again, each time in an epoch of its own. What was written before counts for ever.
+func TestALineageForgetsEpochsInWhichNothingWasWrittenBeforeAllOthers(t *testing.T) {
+	epoch := func(n uint64) lineage.Epoch { return lineage.Epoch{Number: n, ID: "x"} }
+	l := lineage.Lineage{{Epoch: epoch(1)}}.Extend(lineage.Branch{Epoch: epoch(2), From: at(epoch(1), 1)})
+	for n := uint64(3); n < 10*lineage.MaxBranches; n++ {
+		l = l.Extend(lineage.Branch{Epoch: epoch(n), From: at(epoch(2), 4)})
+		if !l.Contains(at(epoch(2), 4)) || !l.Contains(at(epoch(1), 1)) || l.Contains(at(epoch(2), 5)) {
+			t.Fatalf("in epoch %d the lineage is %v", n, l)
+		}
+		if _, known := l.Branch(epoch(n - 1)); !known || len(l) > lineage.MaxBranches {
+			t.Fatalf("epoch %d, before the head, is known: %t; %d epochs", n-1, known, len(l))
+		}
+	}
+}
+
+// The API refuses a record whose lineage does not have the epoch before its own.
+func TestALineageNeverForgetsTheEpochBeforeItsHead(t *testing.T) {
+	epoch := func(n uint64) lineage.Epoch { return lineage.Epoch{Number: n, ID: "x"} }
+	l := lineage.Lineage{{Epoch: epoch(1)}}
+	for n := uint64(2); n <= lineage.MaxBranches; n++ {
+		l = l.Extend(lineage.Branch{Epoch: epoch(n), From: at(epoch(n-1), n)})
+	}
+	l = l.Extend(lineage.Branch{Epoch: epoch(100), From: at(epoch(lineage.MaxBranches-1), 99)})
+	_, before := l.Branch(epoch(lineage.MaxBranches))
+	_, oldest := l.Branch(epoch(1))
+	if !before || oldest || len(l) != lineage.MaxBranches {
+		t.Errorf("the epoch before the head is known: %t, the oldest: %t, of %d", before, oldest, len(l))
+	}
+}
+
 func TestExtendingLeavesTheOldLineageAlone(t *testing.T) {
 	base := forked[:2:3]
 	a, b := base.Extend(lineage.Branch{Epoch: e3, From: at(e2, 4)}), base.Extend(lineage.Branch{Epoch: e3, From: at(e2, 5)})

@@ -30,6 +30,9 @@ type Request struct {
 	// Options by their names in mount(8), one per element. CheckOptions must accept them.
 	Options  []string
 	ReadOnly bool
+	// Whole has all of the filesystem checked before, and not only what an unclean end makes necessary. It is for
+	// filesystems on block devices.
+	Whole bool
 }
 
 // BindRequest asks for a mounted filesystem, or a device itself, at a second

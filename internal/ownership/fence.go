@@ -133,29 +133,35 @@ func knownPoint(v *Volume) lineage.Point {
 // lossAllowed holds a failover back until a better copy had time to answer, and
 // until policy or a person agrees to the loss.
 func lossAllowed(f *ControllerFacts, best lineage.Point, age time.Duration, known lineage.Point) (Action, bool) {
-	v := f.Record
+	v, better := f.Record, betterMayAnswer(f, best)
 	switch {
 	case best.IsZero():
 		return wait(Why{Reason: NoCandidate})
 	case v.Failover.Approved == best:
 		return next()
-	case known.Seq > best.Seq && f.SuspectFor < Settle && betterMayAnswer(f, best):
-		return wait(Why{Reason: Settling, Point: known})
+	case known.Seq > best.Seq && better != "":
+		return wait(Why{Reason: Settling, Node: better, Point: known})
 	case !v.Failover.Automatic || age > v.Failover.MaxDataLoss:
 		return wait(Why{Reason: PromotionBlocked, Point: best})
 	}
 	return next()
 }
 
-func betterMayAnswer(f *ControllerFacts, best lineage.Point) bool {
+// betterMayAnswer is a node that has not answered and may have a better copy, empty if there is none. One answer that
+// is lost, or an agent that begins anew, must not cost what its copy has. So a node that is there has longer than one
+// that is lost.
+func betterMayAnswer(f *ControllerFacts, best lineage.Point) (node string) {
 	v := f.Record
 	for i := range v.Replicas {
 		e := &v.Replicas[i]
-		if e.Point.Seq > best.Seq && !v.ownedBy(e.Node) && ownerCopy(f.Peers, e.Node) == nil {
-			return true
+		if e.Point.Seq <= best.Seq || v.ownedBy(e.Node) || ownerCopy(f.Peers, e.Node) != nil {
+			continue
+		}
+		if f.SuspectFor < Settle || !f.node(e.Node).Lost && f.SuspectFor < Silence {
+			return e.Node
 		}
 	}
-	return false
+	return ""
 }
 
 // reposition lowers the recovery point of a volume without an owner, when the nodes

@@ -125,7 +125,10 @@ func TestAFenceGoesOnFromTheNewestPointThatCounts(t *testing.T) {
 }
 
 func TestAFailoverWaitsOnlyForACopyThatMayBeBetter(t *testing.T) {
-	just := func(f *ControllerFacts) { f.SuspectFor = Settle - 1 }
+	since := func(d time.Duration) func(*ControllerFacts) {
+		return func(f *ControllerFacts) { f.SuspectFor = d }
+	}
+	just := since(Settle - 1)
 	ahead := entry("c", func(r *Replica) { r.Point = at(e2, 5) })
 	tests := map[string]struct {
 		facts *ControllerFacts
@@ -137,7 +140,10 @@ func TestAFailoverWaitsOnlyForACopyThatMayBeBetter(t *testing.T) {
 		"only the owner's copy is better":                  {overseeing(volume(owned(Active), entry("a", func(r *Replica) { r.Point = at(e2, 5) })), proof(PowerOff), just), verdict{Record, WriterFenced}},
 		"no copy is better":                                {overseeing(volume(owned(Active)), proof(PowerOff), silent("c"), just), verdict{Record, WriterFenced}},
 		"the silent copy's point is no part of the volume": {overseeing(volume(owned(Active), entry("c", func(r *Replica) { r.Point = at(e3, 9) })), proof(PowerOff), silent("c"), just), verdict{Record, WriterFenced}},
-		"the time is up":                                   {overseeing(volume(owned(Active), ahead), proof(PowerOff), silent("c"), func(f *ControllerFacts) { f.SuspectFor = Settle }), verdict{Record, WriterFenced}},
+		"its node is there, and its agent is not":          {overseeing(volume(owned(Active), ahead), proof(PowerOff), silent("c"), since(Silence-1)), verdict{Wait, Settling}},
+		"its agent is away for too long":                   {overseeing(volume(owned(Active), ahead), proof(PowerOff), silent("c"), since(Silence)), verdict{Record, WriterFenced}},
+		"its node is lost, too":                            {overseeing(volume(owned(Active), ahead), proof(PowerOff), silent("c"), lost("c"), since(Settle)), verdict{Record, WriterFenced}},
+		"its node was lost a moment ago":                   {overseeing(volume(owned(Active), ahead), proof(PowerOff), silent("c"), lost("c"), just), verdict{Wait, Settling}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, OverseeRules.Decide(tt.facts), tt.want) })

@@ -80,7 +80,7 @@ func TestTheControllerDecidesAboutASilentPrimary(t *testing.T) {
 		"to fence by a person's word though the brake holds":                {overseeing(active, proof(OutOfService), lost("a", "b")), verdict{Record, WriterFenced}},
 		"to wait while no replica has a copy to promote":                    {overseeing(active, proof(PowerOff), silent("b"), silent("c")), verdict{Wait, NoCandidate}},
 		"to wait a moment for a better copy":                                {overseeing(ahead, proof(PowerOff), silent("c"), func(f *ControllerFacts) { f.SuspectFor = 0 }), verdict{Wait, Settling}},
-		"to fence after that moment without the better copy":                {overseeing(ahead, proof(PowerOff), silent("c")), verdict{Record, WriterFenced}},
+		"to fence after that moment without the better copy":                {overseeing(ahead, proof(PowerOff), silent("c"), lost("c")), verdict{Record, WriterFenced}},
 		"to wait when the loss exceeds the policy":                          {overseeing(active, proof(PowerOff), aged), verdict{Wait, PromotionBlocked}},
 		"to wait with a manual volume":                                      {overseeing(manual, proof(PowerOff)), verdict{Wait, PromotionBlocked}},
 		"to fence a manual volume when a person names the snapshot":         {overseeing(volume(owned(Active), func(v *Volume) { v.Failover = Failover{Approved: at(e1, 3)} }), proof(PowerOff), aged), verdict{Record, WriterFenced}},

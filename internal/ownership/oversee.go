@@ -18,7 +18,7 @@ type ControllerFacts struct {
 	Proofs []Proof
 	// Witnesses tell whether they can reach the primary.
 	Witnesses []Witness
-	// Nodes are the storage nodes.
+	// Nodes are the storage nodes, and those that the record names besides.
 	Nodes []Machine
 	// SuspectFor is how long the primary has been suspected.
 	SuspectFor time.Duration
@@ -38,6 +38,9 @@ type Witness struct {
 // Machine is a storage node as a place for replicas.
 type Machine struct {
 	Name string
+	// Unlisted: the record has a replica there, and the cluster has no such storage node any more. It is no place for
+	// another one, and does not count for the brake: a deleted Node is no sign of a mass failure.
+	Unlisted bool
 	// Lost: a majority of the witnesses has not seen it, for LostFor.
 	Lost    bool
 	LostFor time.Duration
@@ -54,12 +57,14 @@ type Machine struct {
 	GiveWay bool
 }
 
-// Settle is how long a fence waits for a better copy to answer. RebuildDelay is
+// Settle is how long a fence waits for a better copy to answer, and Silence for one whose
+// node is there. RebuildDelay is
 // how long a lost replica may come back before it is replaced. ExpireAfter is
 // how long the attachments of an unused volume stay. WatchFirst is how long a
 // controller watches the leases before it trusts its own count of lost nodes.
 const (
 	Settle       = 5 * time.Second
+	Silence      = time.Minute
 	RebuildDelay = 10 * time.Minute
 	ExpireAfter  = 5 * time.Minute
 	WatchFirst   = 10 * time.Second
@@ -69,6 +74,7 @@ const (
 var OverseeRules = Chain[ControllerFacts]{
 	{"repair record", overseeRepair},    // believe the nodes before an old backup
 	{"drop gone entries", dropGone},     // an entry leaves only from Gone
+	{"end unlisted", endUnlisted},       // an attachment that no node will ever end
 	{"delete", removeAll},               // the one removal that needs no other copies
 	{"fence", fence},                    // only with proof, never while the brake holds
 	{"recovery point lost", reposition}, // no node may write, and the point to go on from is lost
@@ -114,6 +120,29 @@ func dropGone(f *ControllerFacts) (Action, bool) {
 	return next()
 }
 
+// endUnlisted ends the removal of an attachment whose node is no more: its agent never will. It proves nothing about
+// that node, and lets no writer in. If its machine runs, its epoch is over or the reservation keeps its writes out, and
+// an agent that finds no entry for its disk detaches it. A copy stays counted as one that is being removed:
+// it may have data that no other has.
+func endUnlisted(f *ControllerFacts) (Action, bool) {
+	v := f.Record
+	if !v.Kind.Traits().Attaches || f.braked() {
+		return next()
+	}
+	for i := range v.Replicas {
+		e := &v.Replicas[i]
+		// A fenced writer's entry waits for the word of its node, or for the next epoch.
+		settled := v.Primary.Node != e.Node || v.Primary.Phase == Released || v.Primary.Phase == Fenced && v.Deleting
+		if e.State == Removing && settled && f.forsaken(e) {
+			return record(v.with(func(n *Volume) { n.entry(e.Node).State = Gone }), Why{Reason: NodeForsaken, Node: e.Node})
+		}
+	}
+	return next()
+}
+
+// forsaken tells whether the cluster has no such storage node any more, and was not heard of for long.
+func (f *ControllerFacts) forsaken(e *Replica) bool { return f.node(e.Node).Unlisted && missing(f, e) }
+
 // Suspected tells whether a majority of the witnesses, the suspect not among
 // them, cannot reach it. It may be wrong; it only starts the search for a proof.
 func Suspected(witnesses []Witness) bool {
@@ -129,11 +158,15 @@ func Suspected(witnesses []Witness) bool {
 // BrakeHolds tells whether so many nodes look lost that the controller's own view
 // is more likely at fault than they are. One lost node is never a mass failure.
 func BrakeHolds(nodes []Machine) bool {
-	lost := 0
+	lost, listed := 0, 0
 	for i := range nodes {
+		if nodes[i].Unlisted {
+			continue
+		}
+		listed++
 		if nodes[i].Lost {
 			lost++
 		}
 	}
-	return lost >= 2 && 3*lost > len(nodes)
+	return lost >= 2 && 3*lost > listed
 }

@@ -42,7 +42,7 @@ func sharesTaken(v *Volume) bool {
 }
 
 // makeRoom begins the removal of the least useful standby of those that may go. One at a time: while
-// one is on its way out, its share will do.
+// one is on its way out, its share will do. A reason that names no node is about that standby.
 func makeRoom(f *ControllerFacts, may func(*Replica) bool, why Why) (Action, bool) {
 	v, victim := f.Record, -1
 	for i := range v.Replicas {
@@ -57,6 +57,9 @@ func makeRoom(f *ControllerFacts, may func(*Replica) bool, why Why) (Action, boo
 	}
 	if victim < 0 {
 		return next()
+	}
+	if e := &v.Replicas[victim]; why.Node == "" {
+		why.Node, why.Count = e.Node, e.Tries
 	}
 	return record(v.with(func(n *Volume) { n.Replicas[victim].State = Removing }), why)
 }

@@ -79,6 +79,7 @@ const (
 	TooManyReplicas          Reason = "TooManyReplicas"
 	BeingAttached            Reason = "BeingAttached"
 	AttachmentFailed         Reason = "AttachmentFailed"
+	NodeForsaken             Reason = "NodeForsaken"
 	NoLongerAttached         Reason = "NoLongerAttached"
 	SessionRenewed           Reason = "SessionRenewed"
 	HolderUnknown            Reason = "HolderUnknown"
@@ -153,7 +154,7 @@ var messages = map[Reason]string{
 	FenceRequested:           "node %[1]s shall shut the writer out at the device",
 	WriterFenced:             "node %[1]s can not write into epoch %[3]v any more; going on from %[2]v",
 	NoCandidate:              "no reachable replica holds a valid snapshot",
-	Settling:                 "waiting a moment for a replica with snapshot %[2]v",
+	Settling:                 "waiting for node %[1]s to answer: no node that answers has snapshot %[2]v",
 	PromotionBlocked:         "going on from snapshot %[2]v would lose more than the policy allows; approve this snapshot or bring a better replica back",
 	WordNeeded:               "node %[1]s looks dead, and this volume does not fail over by itself; ask for it with kubectl berth failover, or taint the node out-of-service if its machine is off",
 	RecoveryPointLost:        "the nodes with the recovery point are lost; going on from %[2]v",
@@ -161,6 +162,7 @@ var messages = map[Reason]string{
 	TooManyReplicas:          "more replicas than wanted, removing the one on node %[1]s",
 	BeingAttached:            "attaching the disk to node %[1]s",
 	AttachmentFailed:         "attaching the disk to node %[1]s has failed %[4]d times",
+	NodeForsaken:             "the cluster has no storage node %[1]s any more, and its attachment goes",
 	NoLongerAttached:         "detaching the disk from node %[1]s",
 	SessionRenewed:           "node %[1]s has a new session with the disk and takes its reservation for epoch %[3]v back",
 	HolderUnknown:            "the disk is reserved for an epoch with number %[4]d, of which no node that answers knows",

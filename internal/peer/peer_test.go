@@ -50,19 +50,45 @@ type door struct{ *bufconn.Listener }
 
 func (d door) Accept() (net.Conn, error) {
 	c, err := d.Listener.Accept()
-	return connection{c}, err
+	return connected(c), err
 }
 
-// connection goes on after a read that took too long, as one of TCP does. TLS takes the error of bufconn for the
-// connection's end.
-type connection struct{ net.Conn }
+// connection goes on after a read that took too long, as one of TCP does: TLS takes the error of bufconn for the
+// connection's end. And a deadline that was taken back is none. The timer of bufconn may have begun by then, and
+// the next read fails.
+type connection struct {
+	net.Conn
+	mu     *sync.Mutex
+	readBy *time.Time
+}
+
+func connected(c net.Conn) connection { return connection{c, &sync.Mutex{}, &time.Time{}} }
+
+func (c connection) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*c.readBy = t
+	return c.Conn.SetReadDeadline(t)
+}
+
+// early tells whether a read that took too long had time left, and gives it that time again.
+func (c connection) early() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	early := c.readBy.IsZero() || time.Now().Before(*c.readBy)
+	return early && c.Conn.SetReadDeadline(*c.readBy) == nil
+}
 
 func (c connection) Read(into []byte) (int, error) {
-	n, err := c.Conn.Read(into)
-	if late, ok := err.(net.Error); ok && late.Timeout() { //nolint:errorlint // never wrapped
-		err = os.ErrDeadlineExceeded
+	for {
+		n, err := c.Conn.Read(into)
+		switch late, ok := err.(net.Error); { //nolint:errorlint // never wrapped
+		case !ok || !late.Timeout():
+			return n, err
+		case !c.early():
+			return n, os.ErrDeadlineExceeded
+		}
 	}
-	return n, err
 }
 
 func newNetwork(t *testing.T) *network {
@@ -123,7 +149,7 @@ func (n *network) client(as string) *Client {
 			return nil, ctx.Err()
 		}
 		c, err := d.DialContext(ctx)
-		return connection{c}, err
+		return connected(c), err
 	}
 	return c
 }

@@ -51,7 +51,7 @@ func asks(t *testing.T, n *network, d door, p cert.Protocol) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := tls.Client(connection{raw}, config)
+	c := tls.Client(connected(raw), config)
 	defer c.Close()
 	if err := c.HandshakeContext(t.Context()); err != nil {
 		return "", err

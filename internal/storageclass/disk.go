@@ -47,7 +47,7 @@ type DiskParameters struct {
 //	parameter                                   values             default
 //	maxShares                                   1 to 8             1
 //	maxMountReplicaCount                        0 to maxShares-1   maxShares-1
-//	enableFileSystemConsistencyCheck            true, false        false; not for block devices; CreateVolume refuses true
+//	enableFileSystemConsistencyCheck            true, false        false; true is not for block devices
 //	enableMountReplicaReductionOnDiskPressure   true, false        false
 //	automaticFailover                           true, false        true
 func ParseDisk(parameters map[string]string, block bool) (DiskParameters, error) {

@@ -204,7 +204,7 @@ func (p *players) sharedDisk(t *testing.T) {
 			PoolClass: "none", Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementVolume,
 			Replication: v1alpha1.Replication{
 				Factor: 3, Kind: v1alpha1.ReplicationAttachments, Failover: &v1alpha1.Failover{Automatic: true},
-				Attachments: &v1alpha1.Attachments{MaxShares: 3, Persistent: true, Disk: &v1alpha1.SharedDisk{Handle: "sim:///" + lun, Identity: identity}},
+				Attachments: &v1alpha1.Attachments{MaxShares: 3, Persistent: true, Disk: &v1alpha1.SharedDisk{Handle: diskHandle(), Identity: identity}},
 			},
 		},
 	}

@@ -21,6 +21,7 @@ var (
 	berth        = flag.String("berth", "", "path of the program berth")
 	writer       = flag.String("writer", "", "path of the program of test/writes/writer")
 	site         = flag.String("site", "/var/tmp/berth-takeover", "directory of the disks, the nodes and their logs; what it has is removed first")
+	cloud        = flag.Bool("cloud", false, "the disk is one of a simulated cloud, which a controller attaches in 13 s")
 	logLevel     = flag.String("berth-log", "info", "how much the processes log")
 )
 

@@ -147,7 +147,7 @@ func (n *node) controls(t testing.TB) error {
 	go n.listens(io.TeeReader(read, file))
 	n.since = time.Now()
 	n.controller, err = n.start(out, *berth, "--log-level="+*logLevel, "controller", "--driver=disk", "--namespace="+apitest.Namespace, "--kubeconfig="+account,
-		"--sign-for=berth", "--csi-socket="+n.lost("controller.sock"), "--http-address=:8081")
+		"--sign-for=berth", "--csi-socket="+n.lost("controller.sock"), "--http-address=:8081", "--simulated-cloud="+cloudSocket())
 	return err
 }
 

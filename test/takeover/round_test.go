@@ -72,6 +72,7 @@ func newPlayers(t *testing.T) *players {
 		}
 		p.say(sweep())
 	})
+	serveCloud(t, p.nodes)
 	for i, n := range p.nodes {
 		if err := n.boots(t); err != nil {
 			t.Fatal(err)

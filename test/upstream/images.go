@@ -19,7 +19,8 @@ const (
 	busyboxImage = registry + "/busybox:1.37.0-2"
 	agnhostImage = registry + "/agnhost:2.66.1"
 	pauseImage   = registry + "/pause:3.10.2"
-	// These are of specs that want nothing but a shell in them.
+	// libcImage is of specs that use GNU's dd, whose flags busybox does not have, and nginxImage of specs that want
+	// nothing but a shell.
 	libcImage  = registry + "/glibc-dns-testing:2.1.1"
 	nginxImage = registry + "/nginx:1.27.0-2"
 )
@@ -38,10 +39,14 @@ func loadImages(ctx context.Context, lab cluster.Lab, dir string) error {
 	if err != nil {
 		return err
 	}
+	gnu, err := gnuDD(ctx, lab, box)
+	if err != nil {
+		return err
+	}
 	load := []string{"load"}
 	for ref, args := range map[string][]string{
 		busyboxImage: append(slices.Clone(box), "--cmd", "/bin/sh"),
-		libcImage:    append(slices.Clone(box), "--cmd", "/bin/sh"),
+		libcImage:    append(gnu, "--cmd", "/bin/sh"),
 		nginxImage:   append(slices.Clone(box), "--cmd", "/bin/sh"),
 		agnhostImage: append(slices.Clone(box), "--file", "/agnhost="+agnhost, "--entrypoint", "/agnhost", "--cmd", "pause"),
 		pauseImage:   {"--file", "/pause=" + pause, "--entrypoint", "/pause"},
@@ -55,6 +60,28 @@ func loadImages(ctx context.Context, lab cluster.Lab, dir string) error {
 	}
 	_, err = lab.Output(ctx, load...)
 	return err
+}
+
+// gnuDD returns the arguments that put this machine's dd in the place of busybox's, and a shell that runs it: that of
+// busybox runs busybox's dd wherever another one is. The nodes' userland has their libraries.
+func gnuDD(ctx context.Context, lab cluster.Lab, box []string) ([]string, error) {
+	userland, err := lab.Output(ctx, "image", "userland")
+	if err != nil {
+		return nil, err
+	}
+	args := append(slices.Clone(box), "--layer", userland)
+	for name, program := range map[string]string{"/bin/dd": "dd", "/bin/sh": "dash"} {
+		path, err := exec.LookPath(program)
+		if err != nil {
+			return nil, fmt.Errorf("an image needs %s: %w", program, err)
+		}
+		at := slices.Index(args, name+"=busybox")
+		if at < 1 {
+			return nil, fmt.Errorf("busybox has no %s", name)
+		}
+		args = append(slices.Delete(args, at-1, at+1), "--file", name+"="+path)
+	}
+	return args, nil
 }
 
 // busybox returns the arguments that put this machine's busybox into an image, with a name for each of its

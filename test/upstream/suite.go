@@ -57,7 +57,7 @@ func (s *suite) prepare(ctx context.Context, v variant) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readiness)
 	defer cancel()
-	return awaitPools(ctx, s.Cluster, nodes)
+	return awaitPools(ctx, s.Cluster, nodes, v.spec.Provisioner)
 }
 
 // run runs the suite, and returns what it says. It returns an error if a spec failed.

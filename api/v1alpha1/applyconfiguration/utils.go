@@ -26,6 +26,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ClaimReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DevicePools"):
 		return &apiv1alpha1.DevicePoolsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DiskOrder"):
+		return &apiv1alpha1.DiskOrderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Epoch"):
 		return &apiv1alpha1.EpochApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Failover"):

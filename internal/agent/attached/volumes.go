@@ -60,6 +60,7 @@ type Volumes struct {
 var (
 	_ staging.Disks     = (*Volumes)(nil)
 	_ staging.Rescanner = (*Volumes)(nil)
+	_ staging.Doubter   = (*Volumes)(nil)
 )
 
 // New returns the volumes of a node.
@@ -120,6 +121,20 @@ func (v *Volumes) Rescan(ctx context.Context, id string) error {
 		return err
 	}
 	return v.c.Machine.Rescan(ctx, k.Taken.Content)
+}
+
+// Doubted implements staging.Doubter: the writer before did not end cleanly, and the volume's class has the
+// filesystem checked then.
+func (v *Volumes) Doubted(ctx context.Context, id string) (bool, error) {
+	k, err := v.taken(id)
+	if err != nil || !k.Taken.Unclean {
+		return false, err
+	}
+	spec := v.c.Wishes.Spec(ctx, id)
+	if spec == nil {
+		return false, fmt.Errorf("%w: volume %s: its Volume object, which says whether its filesystem is to be checked, is not known yet", provision.ErrUnavailable, id)
+	}
+	return spec.Replication.Attachments != nil && spec.Replication.Attachments.CheckFilesystem, nil
 }
 
 func notEmpty(what string) string {

@@ -358,3 +358,30 @@ func TestADiskIsAskedForItsSizeWhereItIsTaken(t *testing.T) {
 		t.Errorf("a volume that was not taken: %v after %d", err, m.rescans)
 	}
 }
+
+func TestAFilesystemIsDoubtedAfterAnUncleanEndIfItsClassSaysSo(t *testing.T) {
+	unclean := func(k *journal.Kept) { k.Taken.Unclean = true }
+	checked := func(is bool) map[string]*v1alpha1.VolumeSpec {
+		return map[string]*v1alpha1.VolumeSpec{id: {Replication: v1alpha1.Replication{Attachments: &v1alpha1.Attachments{CheckFilesystem: is}}}}
+	}
+	for name, tc := range map[string]struct {
+		change func(*journal.Kept)
+		specs  map[string]*v1alpha1.VolumeSpec
+		want   bool
+		class  error
+	}{
+		"an unclean end": {unclean, checked(true), true, nil},
+		"an unclean end, and a class without checks": {unclean, checked(false), false, nil},
+		"a clean end": {func(*journal.Kept) {}, checked(true), false, nil},
+		"an unclean end, and a Volume that is unknown": {unclean, nil, false, provision.ErrUnavailable},
+		"a clean end, and a Volume that is unknown":    {func(*journal.Kept) {}, nil, false, nil},
+		"an unclean end, and a Volume made by hand":    {unclean, map[string]*v1alpha1.VolumeSpec{id: {}}, false, nil},
+		"a volume that the node has not taken":         {func(k *journal.Kept) { k.Taken = journal.Taken{} }, checked(true), false, provision.ErrNotFound},
+	} {
+		m := newMachine()
+		m.specs = tc.specs
+		if got, err := taken(t, m, tc.change).Doubted(t.Context(), id); got != tc.want || !errors.Is(err, tc.class) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}

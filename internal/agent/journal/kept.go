@@ -58,6 +58,8 @@ type Taken struct {
 	Block bool
 	// Content is the device.
 	Content provision.Content
+	// Unclean: the writer before did not flush everything and unmount.
+	Unclean bool `json:",omitempty"`
 }
 
 // Given says that a pod got the volume at a path, in an epoch and a boot. The kubelet keeps the path until the pod

@@ -33,6 +33,11 @@ func (o actor) carryOut(ctx context.Context, l *look, do ownership.Action, a *as
 	return o.c.Medium.carryOut(ctx, o.Owner, l, do)
 }
 
+// wants notes that a kubelet asks for a volume.
+func (o actor) wants(id string) {
+	o.hinted(id, func(h *hint) { h.wanted = o.c.World.Now().Add(patience) })
+}
+
 // keep changes durably what the node keeps.
 func (o actor) keep(l *look, change func(k *journal.Kept) error) error {
 	k := l.kept
@@ -49,8 +54,8 @@ func (o actor) keep(l *look, change func(k *journal.Kept) error) error {
 
 // use makes the volume writable in the epoch that this node has opened. The guard knows the epoch
 // first, and the node keeps that pods may have the volume: a crash after that leaves it to be unmounted.
-// Action.Check has no effect here: each mount begins with the check that the filesystem's tool makes.
-func (o actor) use(ctx context.Context, l *look, a *asking) error {
+// Whether the writer before ended cleanly is kept, too: the mount may begin with a check then.
+func (o actor) use(ctx context.Context, l *look, do ownership.Action, a *asking) error {
 	if l.facts.Mounted {
 		return a.use(ctx)
 	}
@@ -64,7 +69,7 @@ func (o actor) use(ctx context.Context, l *look, a *asking) error {
 		return fmt.Errorf("%w: registering epoch %v of volume %s at the guard of this node: %w", provision.ErrUnavailable, e, l.id, err)
 	}
 	if err := o.keep(l, func(k *journal.Kept) error {
-		k.Taken = journal.Taken{Epoch: e, Boot: o.c.Boot, Block: l.object.Spec.VolumeMode == v1alpha1.Block, Content: content}
+		k.Taken = journal.Taken{Epoch: e, Boot: o.c.Boot, Block: l.object.Spec.VolumeMode == v1alpha1.Block, Content: content, Unclean: do.Check}
 		return nil
 	}); err != nil {
 		return err
@@ -129,10 +134,14 @@ func (o actor) takeOff(ctx context.Context, l *look, a *asking) error {
 // tellGuard closes an epoch at the guard that is given up and unmounted: the guard makes sure that
 // nothing holds the volume in any namespace. Only then the rules go on, to the release.
 func (o actor) tellGuard(ctx context.Context, l *look) error {
-	k := &l.facts.Copy
-	if l.facts.Mounted || !k.GaveUp(k.Opened) {
+	if k := &l.facts.Copy; l.facts.Mounted || !k.GaveUp(k.Opened) {
 		return nil
 	}
+	return o.closeAtGuard(ctx, l)
+}
+
+func (o actor) closeAtGuard(ctx context.Context, l *look) error {
+	k := &l.facts.Copy
 	told := false // of no epoch, with the number zero, each guard knows that it is closed
 	o.hinted(l.id, func(h *hint) { told = h.told >= k.Opened.Number })
 	if told {

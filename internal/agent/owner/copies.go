@@ -138,9 +138,11 @@ func (c copies) ready(ctx context.Context, o *Owner, l *look) (provision.Content
 	return v.Content, err
 }
 
-// flushed: an unmount writes everything into the copy. The guard proves that nothing has it open before its
-// last snapshot is taken.
-func (copies) flushed(context.Context, *Owner, *look) error { return nil }
+// flushed: the last unmount writes everything into the copy, and the guard proves that it was the last. A container
+// that is being killed may have the volume mounted for itself, and write for as long as its last command takes.
+func (copies) flushed(ctx context.Context, o *Owner, l *look) error {
+	return (actor{o}).closeAtGuard(ctx, l)
+}
 
 // stirs says whether a snapshot is due.
 func (copies) stirs(_ context.Context, o *Owner, k *journal.Kept) (due bool) {

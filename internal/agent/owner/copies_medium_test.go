@@ -140,6 +140,21 @@ func TestTheJournalKnowsAVolumeBeforeAnEpochOfItsCopyIsOpened(t *testing.T) {
 	}
 }
 
+// A container that is being killed may have the volume mounted for itself after the last unmount of the Owner.
+func TestACopyIsFlushedOnceTheGuardSaysThatNothingHasIt(t *testing.T) {
+	for name, refusal := range map[string]error{"nothing has it": nil, "a container has it": errBroken} {
+		t.Run(name, func(t *testing.T) {
+			b := onBench(t, ofCopies, ownership.Node{})
+			l := taken()
+			b.world.kept, b.fails["CloseEpoch"] = l.kept, refusal
+			err := (actor{b.Owner}).unmount(t.Context(), l, &asking{unstaging: true})
+			if k := b.world.kept; err != nil || k.InUse("boot") || (k.Flushed == two) != (refusal == nil) {
+				t.Errorf("%v, kept %+v", err, k)
+			}
+		})
+	}
+}
+
 func TestEachActionOnACopyIsOneEffect(t *testing.T) {
 	object := &v1alpha1.Volume{}
 	for _, test := range []struct {
@@ -233,7 +248,7 @@ func TestNoEpochBeginsAtTheGuardForACopyThatDoesNotBecomeWritable(t *testing.T) 
 	b.fails["Writable"] = errBroken
 	l := taken()
 	l.facts.Mounted, l.facts.Record, l.object = false, &ownership.Volume{Kind: ownership.Snapshots}, &v1alpha1.Volume{}
-	err := (actor{b.Owner}).use(t.Context(), l, &asking{use: func(context.Context) error { return b.does("use") }})
+	err := (actor{b.Owner}).use(t.Context(), l, ownership.Action{}, &asking{use: func(context.Context) error { return b.does("use") }})
 	if !errors.Is(err, errBroken) || b.effects() != "Writable" {
 		t.Errorf("%v, after %q", err, b.effects())
 	}

@@ -101,6 +101,8 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 	rules, dead := o.c.Rules, (actor{o}).stranded(ctx, l, a)
 	if !a.wanted || dead {
 		rules.Stage = nil // only a call of the kubelet takes a volume over
+	} else {
+		defer (actor{o}).wants(id) // a call that takes long still asks, and the upkeep has its turn before the next decision
 	}
 	said, do := rules.Next(&l.facts)
 	if dead {
@@ -110,7 +112,7 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 	switch {
 	case a.use != nil && (do.Verb == ownership.Mount || said.Verb == ownership.Done): // done: a kubelet asks again
 		out.mounted = true
-		return out, false, (actor{o}).use(ctx, l, a)
+		return out, false, (actor{o}).use(ctx, l, do, a)
 	case said.Verb == ownership.Done, do.Verb <= ownership.GiveUp:
 		return out, false, (actor{o}).forget(l)
 	}

@@ -137,14 +137,14 @@ func (o *Owner) Prepare(context.Context, string, func(context.Context) error) er
 // Fetch implements staging.Owner. It only has the volume attached: that goes on in the background, and
 // Take says what is missing.
 func (o *Owner) Fetch(_ context.Context, id string) error {
-	o.hinted(id, func(h *hint) { h.wanted = o.c.World.Now().Add(patience) })
+	(actor{o}).wants(id)
 	o.c.Poke(id, 0)
 	return nil
 }
 
 // Take implements staging.Owner.
 func (o *Owner) Take(ctx context.Context, id string, use func(context.Context) error) error {
-	o.hinted(id, func(h *hint) { h.wanted = o.c.World.Now().Add(patience) })
+	(actor{o}).wants(id)
 	before := &asking{idle: true}
 	if !o.mayContinue(id) {
 		// The rules give up an epoch that begins before the copy knows the record's: know it first.

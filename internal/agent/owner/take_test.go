@@ -74,6 +74,29 @@ func TestATakeAfterALapseFirstLooksWithoutTheKubelet(t *testing.T) {
 	}
 }
 
+// The upkeep of the node has its turn between two decisions of a call, and gives up what no kubelet asks for.
+func TestATakeAsksForTheVolumeForAsLongAsItTakes(t *testing.T) {
+	b := onBench(t, ofCopies, ownership.Node{})
+	b.fails["Read"] = errAbsent
+	b.hint(func(h *hint) { h.cleared = b.lapses })
+	decided := 0
+	b.c.Rules.Stage = ownership.Chain[ownership.NodeFacts]{{Name: "slow", Decide: func(*ownership.NodeFacts) (ownership.Action, bool) {
+		if decided++; decided == 1 {
+			b.world.now = noon.Add(time.Hour)
+			return ownership.Action{Verb: ownership.Persist}, true
+		}
+		b.hint(func(h *hint) {
+			if !h.wanted.After(b.world.now) {
+				t.Error("an hour later the volume is not wanted any more")
+			}
+		})
+		return ownership.Action{Verb: ownership.Wait}, true
+	}}}
+	if err := b.Take(t.Context(), volume, func(context.Context) error { return nil }); !errors.Is(err, provision.ErrUnavailable) || decided != 2 {
+		t.Errorf("%v, after %d decisions", err, decided)
+	}
+}
+
 func TestAGiveTakesTheVolumeOffItsPathOnce(t *testing.T) {
 	mounted := journal.Kept{Volume: volume, Opened: two, Closed: one, Taken: journal.Taken{Epoch: two, Boot: "boot"}}
 	over := mounted

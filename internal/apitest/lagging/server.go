@@ -51,6 +51,7 @@ type Server struct {
 	mu        sync.Mutex
 	index     []index
 	shown     map[schema.GroupVersionKind]map[types.NamespacedName]client.Object
+	cuts      map[schema.GroupVersionKind]cache.TransformFunc
 	held      map[schema.GroupVersionKind]bool
 	allHeld   bool
 	listeners map[schema.GroupVersionKind][]cache.ResourceEventHandler
@@ -68,6 +69,7 @@ func New(t testing.TB, objects ...client.Object) *Server {
 	t.Helper()
 	s := &Server{
 		t: t, scheme: runtime.NewScheme(), byUID: map[schema.GroupVersionKind]bool{}, held: map[schema.GroupVersionKind]bool{},
+		cuts:      map[schema.GroupVersionKind]cache.TransformFunc{},
 		shown:     map[schema.GroupVersionKind]map[types.NamespacedName]client.Object{},
 		listeners: map[schema.GroupVersionKind][]cache.ResourceEventHandler{},
 	}
@@ -126,6 +128,19 @@ func (s *Server) Index(o client.Object, field string, of client.IndexerFunc) {
 	s.index = append(s.index, index{o, field, of})
 }
 
+// Cut has the cache keep of some kinds what the manager's cache keeps.
+func (s *Server) Cut(kinds map[client.Object]cache.TransformFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for o, transform := range kinds {
+		kind := s.kindOf(o)
+		s.cuts[kind] = transform
+		if s.shown[kind] != nil {
+			s.shown[kind] = s.list(s.t.Context(), kind)
+		}
+	}
+}
+
 // Hold keeps the cache of some kinds as it is now; of all if none is named.
 func (s *Server) Hold(kinds ...client.Object) {
 	s.mu.Lock()
@@ -179,7 +194,7 @@ func tell(listener cache.ResourceEventHandler, before, now map[types.NamespacedN
 	}
 }
 
-// list returns the server's objects of a kind.
+// list returns the server's objects of a kind, as the cache keeps them.
 func (s *Server) list(ctx context.Context, kind schema.GroupVersionKind) map[types.NamespacedName]client.Object {
 	objects := map[types.NamespacedName]client.Object{}
 	list := s.listOf(kind)
@@ -187,9 +202,19 @@ func (s *Server) list(ctx context.Context, kind schema.GroupVersionKind) map[typ
 		panic(err)
 	}
 	err := meta.EachListItem(list, func(item runtime.Object) error {
-		o, ok := item.(client.Object)
+		kept := any(item)
+		if transform := s.cuts[kind]; transform != nil {
+			var err error
+			if kept, err = transform(item); err != nil {
+				return err
+			}
+		}
+		o, ok := kept.(client.Object)
 		if !ok {
-			return fmt.Errorf("%T is no object", item)
+			return fmt.Errorf("%T is no object", kept)
+		}
+		if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 {
+			o.SetFinalizers([]string{"lagging/kept"}) // that of the object is cut, and without one the fake client takes no such object
 		}
 		objects[client.ObjectKeyFromObject(o)] = o
 		return nil

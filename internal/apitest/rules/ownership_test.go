@@ -56,7 +56,8 @@ var (
 	agentAgrees  = denied("berth-agent-volumes", "only a person approves the loss of data")
 	ctlAgrees    = denied("berth-volume-ownership", "only a person approves the loss of data")
 	ctlPhase     = denied("berth-volume-ownership", "within an epoch a controller makes the primary Fenced and nothing else")
-	ctlEntry     = denied("berth-volume-ownership", "a controller reserves a replica, marks it Removing, or counts on it again; the rest of an entry is its node's")
+	ctlAsks      = denied("berth-volume-ownership", "without automatic failover only a person asks for a fence")
+	ctlEntry     = denied("berth-volume-ownership", "a controller reserves a replica, marks it Removing, or counts on it again, and ends an attachment; the rest of an entry is its node's")
 	ctlBegins    = denied("berth-volume-ownership", "a new epoch changes no entry, and adds only that of its primary")
 	onlyBerth    = denied("berth-volume-ownership", "only Berth writes status.ownership of a Volume; a person may write its fields approved and fenceRequest")
 )
@@ -74,6 +75,11 @@ func shared(v *v1alpha1.Volume) {
 
 func manual(v *v1alpha1.Volume) {
 	replicated(v)
+	v.Spec.Replication.Failover = nil
+}
+
+func manualDisk(v *v1alpha1.Volume) {
+	shared(v)
 	v.Spec.Replication.Failover = nil
 }
 
@@ -239,15 +245,16 @@ var ownershipCases = map[string]ownershipCase{
 	"a controller lowers the recovery point": {before: fell(5), by: byController, change: owns(func(o *v1alpha1.Ownership) {
 		o.RecoveryPoint, o.Losses = at(5, 4), append(o.Losses, v1alpha1.Loss{Epoch: nth(5), Kept: *at(5, 4), Known: at(5, 5)})
 	})},
-	"a controller reserves a replica":        {by: byController, change: counted("n4", v1alpha1.OwnedReserved)},
-	"a controller marks a replica":           {by: byController, change: counted("n2", v1alpha1.OwnedRemoving)},
-	"a controller counts on a replica again": {before: counted("n2", v1alpha1.OwnedRemoving), by: byController, change: counted("n2", v1alpha1.OwnedSyncing)},
-	"a controller drops an entry":            {before: counted("n2", v1alpha1.OwnedGone), by: byController, change: owns(uncounted)},
-	"a controller mends a record":            {by: byController, change: takenBy("n2", 9)},
-	"a controller requests a fence": {volume: shared, by: byController, change: owns(func(o *v1alpha1.Ownership) {
-		o.FenceRequest = &v1alpha1.FenceRequest{Executor: "n2", Epoch: nth(5)}
-		o.Keys = append(o.Keys, v1alpha1.ReservationKey{Node: "n2", Epoch: nth(5), Fence: true})
-	})},
+	"a controller reserves a replica":                {by: byController, change: counted("n4", v1alpha1.OwnedReserved)},
+	"a controller marks a replica":                   {by: byController, change: counted("n2", v1alpha1.OwnedRemoving)},
+	"a controller counts on a replica again":         {before: counted("n2", v1alpha1.OwnedRemoving), by: byController, change: counted("n2", v1alpha1.OwnedSyncing)},
+	"a controller ends an attachment":                {volume: shared, before: counted("n2", v1alpha1.OwnedRemoving), by: byController, change: counted("n2", v1alpha1.OwnedGone)},
+	"a controller drops an entry":                    {before: counted("n2", v1alpha1.OwnedGone), by: byController, change: owns(uncounted)},
+	"a controller mends a record":                    {by: byController, change: takenBy("n2", 9)},
+	"a controller requests a fence":                  {volume: shared, by: byController, change: asksFor("n2")},
+	"a controller requests a fence of a manual disk": {volume: manualDisk, by: byController, change: asksFor("n2"), refusal: ctlAsks},
+	"a controller asks another standby to shut the writer of a manual disk out": {volume: manualDisk,
+		before: all(counted("n3", v1alpha1.OwnedReady), asksFor("n3")), by: byController, change: asksFor("n2")},
 	"a controller makes an owner active":               {before: preparing, by: byController, change: ended(v1alpha1.PrimaryActive), refusal: ctlPhase},
 	"a controller releases":                            {by: byController, change: released, refusal: ctlPhase},
 	"a controller reports for a node":                  {by: byController, change: counted("n2", v1alpha1.OwnedLagging), refusal: ctlEntry},
@@ -297,8 +304,11 @@ var ownershipCases = map[string]ownershipCase{
 	}), refusal: ownedTwice},
 	"a manual volume falls back by itself":   {volume: manual, by: byController, change: fell(5), refusal: fallsBack},
 	"a manual volume falls back as approved": {volume: manual, before: agreed, by: byController, change: fell(5)},
-	"a manual volume falls back further":     {volume: manual, before: agreed, by: byController, change: fell(4), refusal: fallsBack},
-	"more attachments than shares":           {volume: shared, by: byController, change: counted("n4", v1alpha1.OwnedReserved), refusal: tooManyShares},
+	"a manual volume falls back to where its epoch began": {volume: manual, by: byController, refusal: fallsBack, change: owns(func(o *v1alpha1.Ownership) {
+		o.Primary.Phase, o.Losses = v1alpha1.PrimaryFenced, []v1alpha1.Loss{{Epoch: nth(5), Kept: *at(1, 3)}}
+	})},
+	"a manual volume falls back further": {volume: manual, before: agreed, by: byController, change: fell(4), refusal: fallsBack},
+	"more attachments than shares":       {volume: shared, by: byController, change: counted("n4", v1alpha1.OwnedReserved), refusal: tooManyShares},
 	// Hostile sizes.
 	"an endless id": {before: released, by: "n1", change: all(takenBy("n1", 6), owns(func(o *v1alpha1.Ownership) { o.Primary.Boot = strings.Repeat("x", 65) })), refusal: "status.ownership.primary.boot"},
 	"an endless lineage": {before: released, by: "n1", change: all(takenBy("n1", 6), owns(func(o *v1alpha1.Ownership) {

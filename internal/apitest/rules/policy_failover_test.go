@@ -24,6 +24,11 @@ func askedFor(executor string, keys ...v1alpha1.ReservationKey) change {
 	})
 }
 
+// asksFor asks a standby to shut the writer of epoch 5 out, with the key that it takes for that.
+func asksFor(executor string) change {
+	return askedFor(executor, v1alpha1.ReservationKey{Node: executor, Epoch: nth(5), Fence: true})
+}
+
 func TestAPersonWithTheRightAsksAStandbyToShutTheWriterOut(t *testing.T) {
 	env := apitest.Start(t)
 	status := rbacv1.PolicyRule{APIGroups: []string{"berth.dev"}, Resources: []string{"volumes/status"}, Verbs: []string{"update"}}
@@ -32,7 +37,7 @@ func TestAPersonWithTheRightAsksAStandbyToShutTheWriterOut(t *testing.T) {
 	key := func(node string, number int64, fence bool) v1alpha1.ReservationKey {
 		return v1alpha1.ReservationKey{Node: node, Epoch: nth(number), Fence: fence}
 	}
-	asks := askedFor("n2", key("n2", 5, true))
+	asks := asksFor("n2")
 	for name, tc := range map[string]struct {
 		by      string
 		before  change

@@ -34,7 +34,7 @@ var writers = map[string]string{
 	"replicas[].message":              entryOwner,
 }
 
-// nodeWriters does the same for StorageNode, whose whole status is its agent's.
+// nodeWriters does the same for StorageNode, whose whole status is its agent's, but for the answers to orders.
 var nodeWriters = map[string]string{
 	"conditions[].type":                     nodeOwner,
 	"conditions[].status":                   nodeOwner,
@@ -42,6 +42,13 @@ var nodeWriters = map[string]string{
 	"conditions[].message":                  nodeOwner,
 	"conditions[].lastTransitionTime":       nodeOwner,
 	"conditions[].observedGeneration":       nodeOwner,
+	"diskOrders[].handle":                   orderAnswer,
+	"diskOrders[].volume":                   orderAnswer,
+	"diskOrders[].id":                       orderAnswer,
+	"diskOrders[].wish":                     orderAnswer,
+	"diskOrders[].state":                    orderAnswer,
+	"diskOrders[].since":                    orderAnswer,
+	"diskOrders[].problem":                  orderAnswer,
 	"features[]":                            nodeOwner,
 	"pools[].name":                          nodeOwner,
 	"pools[].provisioner":                   nodeOwner,
@@ -82,8 +89,9 @@ const (
 	entryKey   = "nobody: it is the entry's key"
 	// ownership is below the record, which is one value: the permission depends on more than the
 	// field. See ownershipCases.
-	ownership = "ownership."
-	nodeOwner = "the agent of the node"
+	ownership   = "ownership."
+	nodeOwner   = "the agent of the node"
+	orderAnswer = "the node, as an order, and a controller, as its answer"
 )
 
 // everything fills every field of the entries and conditions. A test may change any
@@ -164,7 +172,9 @@ func TestEveryFieldOfAStorageNodesStatusHasOneWriter(t *testing.T) {
 	if err := env.Client.Create(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	n.Status = v1alpha1.StorageNodeStatus{Conditions: fullConditions(), VolumesRevision: "1",
+	answered := orderFor("refused", "1", v1alpha1.DiskAttach, v1alpha1.DiskOrderRefused)
+	answered.Problem = "no slot"
+	n.Status = v1alpha1.StorageNodeStatus{Conditions: fullConditions(), VolumesRevision: "1", DiskOrders: []v1alpha1.DiskOrder{answered},
 		Summary:  &v1alpha1.StorageNodeSummary{Pools: "vg 1Gi", LargestVolume: "1Gi"},
 		Features: []string{v1alpha1.FeatureCopies}, Pools: []v1alpha1.Pool{{
 			Name: "vg", Provisioner: v1alpha1.ProvisionerLVM, Total: some, Foreign: some, AllocationUnit: some,
@@ -179,10 +189,11 @@ func TestEveryFieldOfAStorageNodesStatusHasOneWriter(t *testing.T) {
 	node := stored(t, env, n)
 	for _, field := range statusLeaves(t, "storagenodes", node.Object) {
 		t.Run(field.String(), func(t *testing.T) {
-			if nodeWriters[field.path] != nodeOwner {
+			refusal, known := map[string]string{nodeOwner: "", orderAnswer: agentAnswers}[nodeWriters[field.path]]
+			if !known {
 				t.Fatalf("nobody is said to write %s: decide, write the policy's rule, add it to nodeWriters", field.path)
 			}
-			expect(t, tries(t.Context(), itself, node, field), "")
+			expect(t, tries(t.Context(), itself, node, field), refusal)
 			expect(t, tries(t.Context(), another, node, field), ownNode)
 		})
 	}

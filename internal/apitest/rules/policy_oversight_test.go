@@ -18,11 +18,13 @@ var (
 	noPowerRecord = denied("berth-power-records", "only who may create powerrecords.berth.dev says that a Node's machine is off")
 	podWithoutUID = denied("berth-controller-pods", "a controller ends a pod only by its UID")
 	onlyItsLabels = denied("berth-controller-nodes", "a controller changes only the labels of volumes on a Node")
+	onlyInUse     = denied("berth-controller-node-status", "a controller changes only the volumes in use in the status of a Node")
+	onlyOffTheUse = denied("berth-controller-node-status", "a controller takes only shared disks of Berth off the volumes in use of a Node, and adds none")
 	podOfNoClaim  = denied("berth-controller-pods", "a controller ends only pods that are on a node and use a claim")
 )
 
 // oversightRefusals are those that the tests of this file and of policy_failover_test.go see.
-var oversightRefusals = []string{noPowerRecord, podWithoutUID, onlyItsLabels, podOfNoClaim, mayNotAsk, asksNoStandby, asksKey}
+var oversightRefusals = []string{noPowerRecord, podWithoutUID, onlyItsLabels, onlyInUse, onlyOffTheUse, podOfNoClaim, mayNotAsk, asksNoStandby, asksKey}
 
 // user returns a client of a user whose role has some rules.
 func user(t *testing.T, env *apitest.Environment, name string, rules ...rbacv1.PolicyRule) client.Client {
@@ -122,5 +124,48 @@ func TestAControllerChangesOnlyTheLabelsOfVolumesOnANode(t *testing.T) {
 			o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 			expect(t, controller.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(test.patch))), test.refusal)
 		})
+	}
+}
+
+func TestAControllerTakesOnlySharedDisksOffTheVolumesInUseOfANode(t *testing.T) {
+	env := apitest.Start(t)
+	controller := user(t, env, "system:serviceaccount:"+apitest.Namespace+":"+apitest.ControllerAccount,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}})
+	const inUse = `"kubernetes.io/csi/other.example.com^a","kubernetes.io/csi/disk.berth.dev^b","kubernetes.io/csi/disk.berth.dev^c"`
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeName(t.Name()), Labels: map[string]string{"theirs": "a"}}}
+	if err := env.Client.Create(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	status := func(c client.Client, patch string) error {
+		o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+		return c.Status().Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+	for _, test := range []struct{ patch, refusal string }{
+		{`{"status":{"volumesInUse":["kubernetes.io/csi/other.example.com^a","kubernetes.io/csi/disk.berth.dev^c"]}}`, ""},
+		{`{"status":{"volumesInUse":["kubernetes.io/csi/other.example.com^a"]}}`, ""},
+		{`{"spec":{"unschedulable":true}}`, ""}, // the API server leaves that as it is
+		{`{"status":{"volumesInUse":["kubernetes.io/csi/disk.berth.dev^b","kubernetes.io/csi/disk.berth.dev^c"]}}`, onlyOffTheUse},
+		{`{"status":{"volumesInUse":null}}`, onlyOffTheUse},
+		{`{"status":{"volumesInUse":[` + inUse + `,"kubernetes.io/csi/disk.berth.dev^d"]}}`, onlyOffTheUse},
+		{`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, onlyInUse},
+		{`{"status":{"conditions":null}}`, onlyInUse},
+		{`{"status":{"nodeInfo":{"bootID":"other"}}}`, onlyInUse},
+		{`{"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.1"}]}}`, onlyInUse},
+		{`{"metadata":{"labels":{"theirs":"b"}}}`, onlyInUse},
+		{`{"metadata":{"annotations":{"a":"b"}}}`, onlyInUse},
+		{`{"metadata":{"finalizers":["example.com/a"]}}`, onlyInUse},
+	} {
+		t.Run(test.patch, func(t *testing.T) {
+			if err := status(env.Client, `{"status":{"conditions":[{"type":"Ready","status":"False"}],"volumesInUse":[`+inUse+`]}}`); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, status(controller, test.patch), test.refusal)
+		})
+	}
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(n), n); err != nil {
+		t.Fatal(err)
+	}
+	if n.Spec.Unschedulable || n.Labels["theirs"] != "a" {
+		t.Errorf("by its status a controller has changed the Node to %+v", n)
 	}
 }

@@ -84,6 +84,9 @@ func refusals() map[string]bool {
 	for _, tc := range subvolumeCases {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range orderCases {
+		seen[tc.agent], seen[tc.controller] = true, true
+	}
 	for _, tc := range forgetCases {
 		seen[tc.refusal] = true
 	}

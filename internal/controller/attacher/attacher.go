@@ -108,7 +108,7 @@ func (a *Attacher) gather(ctx context.Context, node string) (*attach.Machine, ma
 func (a *Attacher) remember(node string, m *attach.Machine) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if m.Operation == "" && len(m.Ends) == 0 && !m.Singly && !m.NotBefore.After(m.Now) {
+	if m.Operation == "" && len(m.Ends)+len(m.Answered) == 0 && !m.Singly && !m.NotBefore.After(m.Now) {
 		delete(a.machines, node)
 		return
 	}
@@ -126,7 +126,10 @@ func (a *Attacher) take(ctx context.Context, node string, m *attach.Machine, ste
 		if step.State == ownership.Refused {
 			problem = step.Message
 		}
-		return a.book.Answer(limited, node, o, step.State, problem, step.Done)
+		if err := a.book.Answer(limited, node, o, step.State, problem, step.Done); err != nil {
+			return err
+		}
+		m.Answers(o.ID)
 	case attach.Begin:
 		a.begin(limited, node, m, step.Orders, orders)
 	case attach.Follow:

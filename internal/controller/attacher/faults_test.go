@@ -312,13 +312,17 @@ func TestADiskThatIsTakenAwayIsAttachedAnew(t *testing.T) {
 	s.order("a", d, ownership.ToAttach)
 	s.settle()
 	s.cloud.Faults().Lose("a", d.Handle)
-	if v := s.looks("a", d); v.Link != ownership.Attaching {
-		t.Errorf("at first the node sees %v", v.Link)
+	s.clock.Step(time.Hour) // the controller's word is old: the node waits for the device from when it hears of it
+	n := s.node("a")
+	looks := func(want ownership.Link) {
+		t.Helper()
+		if v, err := n.Look(t.Context(), d); err != nil || v.Link != want || (v.Problem == "") != (want == ownership.Attaching) {
+			t.Errorf("the node sees %v, with the problem %q, error %v, want %v", v.Link, v.Problem, err, want)
+		}
 	}
+	looks(ownership.Attaching)
 	s.clock.Step(3 * time.Minute)
-	if v := s.looks("a", d); v.Link != ownership.AttachFailed || v.Problem == "" {
-		t.Errorf("later the node sees %v, with the problem %q", v.Link, v.Problem)
-	}
+	looks(ownership.AttachFailed)
 	s.order("a", d, ownership.ToDetach)
 	s.settle()
 	s.order("a", d, ownership.ToAttach)

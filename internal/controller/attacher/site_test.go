@@ -11,6 +11,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/attacher"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision/shared"
@@ -94,7 +95,7 @@ var errDied = errors.New("the process died")
 // answer. Everything fails from then on.
 type mortal struct {
 	*simcloud.Cloud
-	*desk
+	attacher.Book
 	// at is the effect at which it dies, and after says that the effect happens; lived counts effects.
 	at    int
 	after bool
@@ -131,7 +132,7 @@ func (m *mortal) Attached(ctx context.Context, node string) (disks []string, err
 }
 
 func (m *mortal) Answer(ctx context.Context, node string, o attacher.Order, state ownership.OrderState, problem string, done bool) error {
-	return m.effect(func() error { return m.desk.Answer(ctx, node, o, state, problem, done) })
+	return m.effect(func() error { return m.Book.Answer(ctx, node, o, state, problem, done) })
 }
 
 // site is a cloud with machines, and the orders of their nodes.
@@ -139,7 +140,10 @@ type site struct {
 	t     *testing.T
 	clock *clocktesting.FakeClock
 	cloud *simcloud.Cloud
-	desk  *desk
+	desk  *desk // nil if the orders are at an API server
+	// book has the orders of all nodes, and side those of one.
+	book attacher.Book
+	side func(node string) ordered.Book
 	// controller is the one that lives.
 	controller *attacher.Attacher
 	names      []string
@@ -153,6 +157,7 @@ func newSite(t *testing.T, c simcloud.Config, names ...string) *site {
 	c.Clock = s.clock
 	s.cloud = simcloud.New(c)
 	s.desk = &desk{t: t, clock: s.clock, cloud: s.cloud, has: map[string]map[string]attacher.Order{}}
+	s.book, s.side = s.desk, func(node string) ordered.Book { return side{s.desk, node} }
 	for _, n := range names {
 		s.cloud.AddMachine(n)
 	}
@@ -161,12 +166,12 @@ func newSite(t *testing.T, c simcloud.Config, names ...string) *site {
 }
 
 // restart puts a new controller in place of the one that lives.
-func (s *site) restart() { s.controller = attacher.New(s.cloud, s.desk, s.clock) }
+func (s *site) restart() { s.controller = attacher.New(s.cloud, s.book, s.clock) }
 
 // disk makes a disk.
 func (s *site) disk(name string, shares int) shared.Disk {
 	s.t.Helper()
-	d := shared.Disk{Volume: "vol-" + name, Handle: "simcloud:///" + name, Identity: "wwn:1", Persistent: true}
+	d := shared.Disk{Volume: v1alpha1.VolumeName(name), Handle: "simcloud:///" + name, Identity: "wwn:1", Persistent: true}
 	if err := s.cloud.Create(s.t.Context(), d.Handle, simcloud.Spec{Identity: d.Identity, Bytes: 1 << 30, Shares: shares}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -175,7 +180,7 @@ func (s *site) disk(name string, shares int) shared.Disk {
 
 // node is a node's agent that has just begun: it remembers nothing.
 func (s *site) node(name string) *ordered.Disks {
-	return ordered.New(s.cloud.Machine(name), side{s.desk, name}, s.clock)
+	return ordered.New(s.cloud.Machine(name), s.side(name), s.clock)
 }
 
 // settled lets a controller work until nothing is left to do, as time passes; false if it died.
@@ -211,7 +216,7 @@ func (s *site) settle() { s.t.Helper(); s.settled(s.controller, func() bool { re
 func (s *site) settleDying(after bool) {
 	s.t.Helper()
 	for at := 1; ; at++ {
-		m := &mortal{Cloud: s.cloud, desk: s.desk, at: at, after: after}
+		m := &mortal{Cloud: s.cloud, Book: s.book, at: at, after: after}
 		if s.settled(attacher.New(m, m, s.clock), m.dead) {
 			return
 		}

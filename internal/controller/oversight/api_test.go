@@ -138,6 +138,7 @@ func TestATaintFencesThePrimaryOnARealAPIServer(t *testing.T) {
 	for _, n := range nodes[1:] {
 		defer s.lives(n)()
 	}
+	s.attach("n1")
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	began := s.clock.Now()
 	taint := []byte(`{"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]}}`)
@@ -146,6 +147,9 @@ func TestATaintFencesThePrimaryOnARealAPIServer(t *testing.T) {
 	}
 	s.await("tainted -> fenced", began, s.fenced)
 	s.await("tainted -> the pod ended", began, s.podEnded)
+	s.await("tainted -> Kubernetes may detach the volume", began, func() bool {
+		return slices.Equal(s.inUse("n1"), []corev1.UniqueVolumeName{"kubernetes.io/csi/other.example.com^a"})
+	})
 	if !has(s, &corev1.Pod{}, "default", "waits") {
 		t.Error("the pod of the standby was ended")
 	}

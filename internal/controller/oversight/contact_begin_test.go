@@ -24,12 +24,12 @@ func TestNoContactBeginsWithoutAListAndAWatch(t *testing.T) {
 				refuse(w.leases, true)
 				r := w.controller()
 				w.passes(10 * time.Second)
-				if got := r.Contact.look(suspect{}, nil).watching; got != 0 {
+				if got := r.Contact.look(suspect{}, nil, nil).watching; got != 0 {
 					t.Errorf("it has watched for %s", got)
 				}
 				refuse(w.leases, false)
 				w.passes(10 * time.Second)
-				if got := r.Contact.look(suspect{}, nil).watching; got < 8*time.Second {
+				if got := r.Contact.look(suspect{}, nil, nil).watching; got < 8*time.Second {
 					t.Errorf("and then for %s", got)
 				}
 			})
@@ -47,7 +47,7 @@ func TestTheEndOfALeaseIsNoRenewalAndItsBeginIsOne(t *testing.T) {
 		w.leases.put(guardLease("n4", w.storage, time.Minute))
 		w.waits(10 * time.Second)
 		for node, want := range map[string]time.Duration{"n1": 20 * time.Second, "n4": 10 * time.Second} {
-			if got := r.Contact.look(suspect{node: node}, nil).leases.Lapsed; got != want {
+			if got := r.Contact.look(suspect{node: node}, nil, nil).leases.Lapsed; got != want {
 				t.Errorf("the lease of %s has lapsed %s ago, want %s", node, got, want)
 			}
 		}

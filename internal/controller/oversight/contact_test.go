@@ -56,7 +56,7 @@ func TestAnErrorIsNeitherAnAbsentRecordNorAnAnswer(t *testing.T) {
 				if (err != nil) != test.fails {
 					t.Errorf("the error is %v", err)
 				}
-				if ended := r.Contact.look(suspect{}, nil).watching == 0; ended != test.ends {
+				if ended := r.Contact.look(suspect{}, nil, nil).watching == 0; ended != test.ends {
 					t.Errorf("the contact ended: %v", ended)
 				}
 				if w.phase() != v1alpha1.PrimaryActive || !slices.Contains(w.pods(), "db") {
@@ -94,27 +94,27 @@ func TestNothingThatWasSeenOutlivesAContact(t *testing.T) {
 				said := map[string][]ownership.Witness{"n1": nil, "n2": nil, "n3": nil}
 				w.dead["n1"] = true
 				w.passes(30 * time.Second)
-				r.Contact.look(suspect{}, said)
+				r.Contact.look(suspect{}, said, nil)
 				w.passes(30 * time.Second)
 				about := suspect{node: "n1", lease: w.leases.stored[v1alpha1.GuardLeasePrefix+"n1"].ResourceVersion, kubeletRead: true}
-				before := r.Contact.look(about, said)
+				before := r.Contact.look(about, said, nil)
 				if before.watching < 2*time.Minute || before.lost["n1"] < 30*time.Second || before.leases.Lapsed < time.Minute {
 					w.t.Fatalf("before: %+v", before)
 				}
 				breaks(w, r)
 				w.waits(100 * time.Millisecond)
-				if v := r.Contact.look(about, said); v.watching != 0 || len(v.lost) != 0 || v.leases != nil {
+				if v := r.Contact.look(about, said, nil); v.watching != 0 || len(v.lost) != 0 || v.leases != nil {
 					t.Errorf("without a contact: %+v", v)
 				}
 				w.passes(5 * time.Second)
-				after := r.Contact.look(about, said)
+				after := r.Contact.look(about, said, nil)
 				if after.watching > 5*time.Second || len(after.lost) != 0 || after.leases == nil || after.leases.Lapsed > 5*time.Second {
 					t.Errorf("in the next contact: %+v", after)
 				}
 				w.passes(25 * time.Second)
-				r.Contact.look(about, said)
+				r.Contact.look(about, said, nil)
 				w.passes(20 * time.Second)
-				last := r.Contact.look(about, said)
+				last := r.Contact.look(about, said, nil)
 				if last.lost["n1"] == 0 || last.leases.Lapsed < 30*time.Second {
 					t.Errorf("later: %+v", last)
 				}
@@ -137,14 +137,14 @@ func TestAWatchThatEndsIsNoLostContact(t *testing.T) {
 			w.renew() // between two watches
 			w.waits(0)
 			w.passes(10 * time.Second)
-			if v := r.Contact.look(suspect{}, said); v.watching != time.Duration(i+1)*10*time.Second {
+			if v := r.Contact.look(suspect{}, said, nil); v.watching != time.Duration(i+1)*10*time.Second {
 				t.Fatalf("after %d watches the contact has lasted for %s", i+2, v.watching)
 			}
 		}
 		about := suspect{node: "n1", lease: w.leases.stored[v1alpha1.GuardLeasePrefix+"n1"].ResourceVersion, kubeletRead: true}
-		r.Contact.look(about, said)
+		r.Contact.look(about, said, nil)
 		w.passes(kubeletSilent)
-		v := r.Contact.look(about, said)
+		v := r.Contact.look(about, said, nil)
 		if _, proved := ownership.ContractProves(v.leases); !proved || len(v.lost) != 1 {
 			t.Errorf("a change was missed: %+v", v)
 		}
@@ -189,7 +189,7 @@ func TestAnAgentThatIsAliveKeepsItsNodeFromBeingLost(t *testing.T) {
 		}
 		w.waits(0)
 		said := map[string][]ownership.Witness{"n1": nil}
-		if v := r.Contact.look(suspect{}, said); len(v.lost) != 0 {
+		if v := r.Contact.look(suspect{}, said, nil); len(v.lost) != 0 {
 			t.Errorf("lost is %v", v.lost)
 		}
 		edit := renewed(namespace, v1alpha1.AgentLeasePrefix+"n1", time.Now())
@@ -200,11 +200,11 @@ func TestAnAgentThatIsAliveKeepsItsNodeFromBeingLost(t *testing.T) {
 			w.leases.put(edit)
 		}
 		w.waits(0)
-		if v := r.Contact.look(suspect{}, said); len(v.lost) != 1 {
+		if v := r.Contact.look(suspect{}, said, nil); len(v.lost) != 1 {
 			t.Errorf("lost is %v", v.lost)
 		}
 		said["n1"] = []ownership.Witness{{Name: "n2", Alive: true}, {Name: "n3", Alive: true}}
-		if v := r.Contact.look(suspect{}, said); len(v.lost) != 0 {
+		if v := r.Contact.look(suspect{}, said, nil); len(v.lost) != 0 {
 			t.Errorf("lost is %v, though witnesses see it", v.lost)
 		}
 	})

@@ -50,6 +50,7 @@ type ending struct {
 	Waiting string
 	Pods    []string
 	Labels  []string
+	InUse   []corev1.UniqueVolumeName
 }
 
 // failover lets a node fail and be tainted, its volume be taken over, and the node come back with a pod
@@ -57,10 +58,11 @@ type ending struct {
 func failover(t *testing.T, k *kill) (e ending) {
 	t.Helper()
 	v := shared(func(v *ownership.Volume) { v.Sharing.MaxShares = 3 })
-	inWorld(t, cluster(t, v, pod("db", "n1"), pod("back", "n1", pending), pod("next", "n2", pending)), func(w *world) {
+	inWorld(t, cluster(t, v, pod("db", "n1"), pod("back", "n1", pending), pod("next", "n2", pending), attached(id, "n1")), func(w *world) {
+		w.lists("n1", ours)
 		w.server.Before, w.server.After = k.begins, k.ends
 		w.answers("n1")
-		r := w.controller()
+		r := w.controller(attaches)
 		settles := func() {
 			for range 4 {
 				if _, err := r.Reconcile(w.t.Context(), named(id)); err == nil && !k.down {
@@ -69,7 +71,7 @@ func failover(t *testing.T, k *kill) (e ending) {
 					w.t.Fatal(err)
 				}
 				k.down, k.before, k.after = false, 0, 0
-				r = w.controller()
+				r = w.controller(attaches)
 				w.passes(agentSilent + 5*time.Second)
 			}
 			w.t.Fatal("it does not end")
@@ -81,6 +83,7 @@ func failover(t *testing.T, k *kill) (e ending) {
 		settles()
 		edits(w, node("n1"), tainted)
 		settles()
+		settles() // the end of the pods brings the next question
 		w.becomes(func(v *ownership.Volume) {
 			v.Epoch, v.Primary = lineage.Epoch{Number: 3, ID: "three"}, ownership.Primary{Node: "n2", Boot: "b", Phase: ownership.Active}
 			v.Lineage = v.Lineage.Extend(lineage.Branch{Epoch: v.Epoch})
@@ -92,7 +95,7 @@ func failover(t *testing.T, k *kill) (e ending) {
 		}
 		w.passes(time.Minute)
 		settles()
-		e = ending{Record: *w.volume().Status.Ownership, Waiting: w.waiting(), Pods: w.pods(), Labels: w.labels()}
+		e = ending{Record: *w.volume().Status.Ownership, Waiting: w.waiting(), Pods: w.pods(), Labels: w.labels(), InUse: w.listed("n1")}
 	})
 	return e
 }
@@ -100,7 +103,7 @@ func failover(t *testing.T, k *kill) (e ending) {
 func TestAKillAtAnyEffectEndsInTheSameState(t *testing.T) {
 	k := &kill{}
 	want := failover(t, k)
-	if diff := cmp.Diff([]string{"next"}, want.Pods); diff != "" || want.Waiting != "False NothingWaits: " || want.Record.Primary.Node != "n2" || len(want.Labels) != 2 {
+	if diff := cmp.Diff([]string{"next"}, want.Pods); diff != "" || want.Waiting != "False NothingWaits: " || want.Record.Primary.Node != "n2" || len(want.Labels) != 2 || len(want.InUse) != 0 {
 		t.Fatalf("%+v\n%s", want, diff)
 	}
 	writes := k.writes

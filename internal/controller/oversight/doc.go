@@ -34,6 +34,9 @@
 //	E3  write the record   PUT of the status with the version that was read, and the conditions that follow
 //	E4  write the conditions alone, likewise; by the controller that leads
 //	E5  create an event    its name follows from its content
+//	E6  patch a Node's status
+//	                       takes the volume off its volumes in use, in the version that was read, where Kubernetes
+//	                       keeps VolumeAttachments; after E2
 //
 // A process may be killed between any two. The next question, in this process or another one, finds what is
 // left to do. Only Contact is kept in memory: since when this process has been in contact, what it has

@@ -272,7 +272,7 @@ func TestAQuestionThatIsCalledOffEndsNoContact(t *testing.T) {
 		w.passes(time.Minute)
 		ctx, end := context.WithCancel(w.t.Context())
 		end()
-		if err := heed(ctx, r.Contact, errAway); !errors.Is(err, errAway) || r.Contact.look(suspect{}, nil).watching == 0 {
+		if err := heed(ctx, r.Contact, errAway); !errors.Is(err, errAway) || r.Contact.look(suspect{}, nil, nil).watching == 0 {
 			t.Errorf("the contact ended: %v", err)
 		}
 	})

@@ -34,7 +34,8 @@ type question struct {
 	facts  ownership.ControllerFacts
 	// pods use the volume; they were listed before the record was read.
 	pods []corev1.Pod
-	// claim that the volume is bound to, nil if there is none.
+	// pv is the name of the PersistentVolume, and claim the one that it is bound to; empty and nil if there is none.
+	pv    string
 	claim *corev1.ObjectReference
 	// away has the nodes whose kubelet ends no pod: they are out of service or look lost.
 	away map[string]bool
@@ -119,6 +120,7 @@ func (r *Reconciler) users(ctx context.Context, q *question, name string) error 
 	}
 	for i := range pvs.Items {
 		if q.claim = pvs.Items[i].Spec.ClaimRef; q.claim != nil {
+			q.pv = pvs.Items[i].Name
 			break
 		}
 	}
@@ -265,15 +267,21 @@ func (r *Reconciler) survey(ctx context.Context, q *question, s suspect) error {
 	if err := r.Client.List(ctx, &storage, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing storage nodes: %w", err)
 	}
-	said := map[string][]ownership.Witness{}
+	said, unlisted := map[string][]ownership.Witness{}, map[string][]ownership.Witness{}
 	for i := range storage.Items {
 		said[storage.Items[i].Name] = r.say(ctx, storage.Items[i].Name)
 	}
 	f := &q.facts
+	for i := range f.Record.Replicas {
+		node := f.Record.Replicas[i].Node
+		if _, is := said[node]; !is {
+			unlisted[node] = r.say(ctx, node)
+		}
+	}
 	if s.node != "" {
 		said[s.node] = r.say(ctx, s.node) // it counts itself, whether or not it still is a storage node
 	}
-	seen := r.Contact.look(s, said)
+	seen := r.Contact.look(s, said, unlisted)
 	f.Now, f.Watching = r.Clock.Now(), seen.watching
 	f.Witnesses, q.vouched = seen.votes, seen.vouched
 	if seen.leases != nil {
@@ -289,7 +297,8 @@ func (r *Reconciler) survey(ctx context.Context, q *question, s suspect) error {
 	return r.closed(ctx, q)
 }
 
-// machines are the storage nodes, in the order in which the rules shall try them as places.
+// machines are the storage nodes, in the order in which the rules shall try them as places, and after them the nodes
+// that the record alone knows.
 func machines(known Places, q *question, storage []v1alpha1.StorageNode, seen view) (nodes []ownership.Machine) {
 	var names []string
 	for i := range storage {
@@ -308,6 +317,12 @@ func machines(known Places, q *question, storage []v1alpha1.StorageNode, seen vi
 	slices.SortFunc(nodes, func(a, b ownership.Machine) int {
 		return cmp.Or(cmp.Compare(places[a.Name].Rank, places[b.Name].Rank), cmp.Compare(a.Name, b.Name))
 	})
+	for i := range q.facts.Record.Replicas {
+		m := ownership.Machine{Name: q.facts.Record.Replicas[i].Node, Unlisted: true}
+		if m.LostFor, m.Lost = seen.lost[m.Name]; !slices.Contains(names, m.Name) {
+			nodes = append(nodes, m)
+		}
+	}
 	return nodes
 }
 

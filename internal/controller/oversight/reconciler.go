@@ -61,6 +61,8 @@ type Reconciler struct {
 	Places    Places
 	// Stirred says that what Witnesses say may have changed. It may be nil: the nodes are looked at each second.
 	Stirred <-chan struct{}
+	// Attacher is the CSI driver of the volumes if Kubernetes keeps VolumeAttachments for them, empty if it does not.
+	Attacher string
 	// Leads tells whether this process is the one that writes conditions. All of them decide.
 	Leads func() bool
 	Clock clock.PassiveClock
@@ -131,7 +133,7 @@ func (r *Reconciler) carryOut(ctx context.Context, q *question, a ownership.Acti
 	labelled := r.steer(ctx, q, &a)
 	var ended error
 	if a.Reason != ownership.RecordBehind { // a record from a backup calls an earlier owner the owner, and the later one's pods left behind
-		ended = r.endPods(ctx, q)
+		ended = errors.Join(r.endPods(ctx, q), detach(ctx, r, q))
 	}
 	switch a.Verb {
 	case ownership.Record:

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,7 +71,7 @@ func newScene(t *testing.T, v *ownership.Volume, peers answers) *scene {
 	s.pod("waits", "n2")
 	for range 2 {
 		controllertest.Start(t, s.Environment, controllertest.WithDriver(epochs), controllertest.WithConfig(s.account()),
-			controllertest.WithClock(s.clock, time.Hour), func(o *controller.Options) { o.Peers = peers })
+			controllertest.WithClock(s.clock, time.Hour), func(o *controller.Options) { o.Peers, o.Attachments = peers, true })
 	}
 	return s
 }
@@ -153,6 +154,29 @@ func (s *scene) follow(version string) {
 		}
 		last = now
 	}
+}
+
+// attach has Kubernetes attach the volume to a node, whose kubelet uses it, and a volume of another driver.
+func (s *scene) attach(node string) {
+	s.t.Helper()
+	s.create(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "csi-" + node}, Spec: storagev1.VolumeAttachmentSpec{
+		Attacher: epochs.Name, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &s.id}}})
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	before := client.MergeFrom(n.DeepCopy())
+	n.Status.VolumesInUse = []corev1.UniqueVolumeName{corev1.UniqueVolumeName("kubernetes.io/csi/" + epochs.Name + "^" + s.id), "kubernetes.io/csi/other.example.com^a"}
+	if err := s.Client.Status().Patch(s.t.Context(), n, before); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// inUse are the volumes that a node's kubelet uses, as its Node says.
+func (s *scene) inUse(node string) []corev1.UniqueVolumeName {
+	s.t.Helper()
+	n := &corev1.Node{}
+	if !has(s, n, "", node) {
+		s.t.Fatalf("there is no node %s", node)
+	}
+	return n.Status.VolumesInUse
 }
 
 func (s *scene) pod(name, node string) {

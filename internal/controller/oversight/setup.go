@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -53,7 +54,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager, ticks clock.WithTicker) er
 		n, ok := o.(*corev1.Node)
 		return ok && speaks(n)
 	})
-	return ctrl.NewControllerManagedBy(m).Named("oversight").
+	b := ctrl.NewControllerManagedBy(m).Named("oversight").
 		WithOptions(controller.Options{
 			NeedLeaderElection: new(false), MaxConcurrentReconciles: workers,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 5*time.Second),
@@ -62,8 +63,14 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager, ticks clock.WithTicker) er
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(volumesOf), builder.WithPredicates(says)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(volumesLabelled), builder.WithPredicates(relabelled)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfPod)).
-		WatchesRawSource(source.Channel(troubled, &handler.EnqueueRequestForObject{})).
-		Complete(r)
+		WatchesRawSource(source.Channel(troubled, &handler.EnqueueRequestForObject{}))
+	if r.Attacher != "" {
+		attached := func(ctx context.Context, o client.Object) []reconcile.Request {
+			return volumesAttached(ctx, r.Client, r.Attacher, o)
+		}
+		b.Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(attached))
+	}
+	return b.Complete(r)
 }
 
 // relabelled tells whether the labels of volumes on a Node have changed.
@@ -124,16 +131,31 @@ func (r *Reconciler) volumesOfPod(ctx context.Context, o client.Object) (request
 		case v.Ephemeral == nil:
 			continue
 		}
-		claim, pv := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
+		claim := &corev1.PersistentVolumeClaim{}
 		if r.Client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, claim, client.UnsafeDisableDeepCopy) != nil || claim.Spec.VolumeName == "" {
 			continue
 		}
-		if r.Client.Get(ctx, types.NamespacedName{Name: claim.Spec.VolumeName}, pv, client.UnsafeDisableDeepCopy) != nil || pv.Spec.CSI == nil {
-			continue
-		}
-		requests = append(requests, named(pv.Spec.CSI.VolumeHandle))
+		requests = append(requests, volumeBehind(ctx, r.Client, claim.Spec.VolumeName)...)
 	}
 	return requests
+}
+
+// volumesAttached is the volume of a VolumeAttachment of an attacher.
+func volumesAttached(ctx context.Context, cached client.Reader, attacher string, o client.Object) []reconcile.Request {
+	a, ok := o.(*storagev1.VolumeAttachment)
+	if !ok || a.Spec.Attacher != attacher || a.Spec.Source.PersistentVolumeName == nil {
+		return nil
+	}
+	return volumeBehind(ctx, cached, *a.Spec.Source.PersistentVolumeName)
+}
+
+// volumeBehind is the volume of a PersistentVolume, if it has one.
+func volumeBehind(ctx context.Context, cached client.Reader, name string) []reconcile.Request {
+	pv := &corev1.PersistentVolume{}
+	if cached.Get(ctx, types.NamespacedName{Name: name}, pv, client.UnsafeDisableDeepCopy) != nil || pv.Spec.CSI == nil {
+		return nil
+	}
+	return []reconcile.Request{named(pv.Spec.CSI.VolumeHandle)}
 }
 
 // watchman has the volumes of silent and suspected nodes looked at.
@@ -171,7 +193,7 @@ func (w *watchman) Start(ctx context.Context) error {
 	}
 }
 
-// saidOfAll is what other witnesses say about each storage node.
+// saidOfAll is what other witnesses say about each storage node, and about each node that only a record names.
 func (r *Reconciler) saidOfAll(ctx context.Context) map[string][]ownership.Witness {
 	var storage v1alpha1.StorageNodeList
 	if err := r.Client.List(ctx, &storage, client.UnsafeDisableDeepCopy); err != nil {
@@ -180,6 +202,19 @@ func (r *Reconciler) saidOfAll(ctx context.Context) map[string][]ownership.Witne
 	said := map[string][]ownership.Witness{}
 	for i := range storage.Items {
 		said[storage.Items[i].Name] = r.say(ctx, storage.Items[i].Name)
+	}
+	var volumes v1alpha1.VolumeList
+	if err := r.Client.List(ctx, &volumes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache has ended
+	}
+	for i := range volumes.Items {
+		o := volumes.Items[i].Status.Ownership
+		for j := 0; o != nil && j < len(o.Replicas); j++ {
+			node := o.Replicas[j].Node
+			if _, is := said[node]; !is {
+				said[node] = r.say(ctx, node)
+			}
+		}
 	}
 	return said
 }

@@ -54,8 +54,9 @@ type view struct {
 	leases *ownership.Leases
 }
 
-// look tells what was seen. said has what other witnesses say about each storage node.
-func (c *Contact) look(s suspect, said map[string][]ownership.Witness) view {
+// look tells what was seen. said has what other witnesses say about each storage node, and unlisted the same about nodes
+// that are none any more. Those count in no contract.
+func (c *Contact) look(s suspect, said, unlisted map[string][]ownership.Witness) view {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, v := c.Clock.Now(), view{lost: map[string]time.Duration{}}
@@ -66,6 +67,11 @@ func (c *Contact) look(s suspect, said map[string][]ownership.Witness) view {
 	storage := make([]string, 0, len(said))
 	for node, others := range said {
 		storage = append(storage, node)
+		if lost := c.seen.suspicion(node, others, now); lost >= 0 {
+			v.lost[node] = lost
+		}
+	}
+	for node, others := range unlisted {
 		if lost := c.seen.suspicion(node, others, now); lost >= 0 {
 			v.lost[node] = lost
 		}

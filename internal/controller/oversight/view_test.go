@@ -36,7 +36,7 @@ func TestWhatThisProcessItselfSaysOfANode(t *testing.T) {
 				r := w.controller()
 				w.dead["n1"] = true
 				w.passes(tc.silent)
-				v := r.Contact.look(tc.suspect, nil)
+				v := r.Contact.look(tc.suspect, nil, nil)
 				if diff := cmp.Diff(tc.want, v.votes); diff != "" {
 					t.Error(diff)
 				}
@@ -58,7 +58,7 @@ func TestANodeWhoseGuardRenewsIsNotLost(t *testing.T) {
 			w.leases.put(guardLease("n1", w.storage, time.Duration(time.Now().UnixNano())))
 		}
 		w.waits(time.Second)
-		v := r.Contact.look(suspect{}, map[string][]ownership.Witness{"n1": nil, "n2": nil})
+		v := r.Contact.look(suspect{}, map[string][]ownership.Witness{"n1": nil, "n2": nil}, nil)
 		if len(v.lost) > 0 {
 			t.Errorf("lost are %v", v.lost)
 		}
@@ -79,7 +79,7 @@ func TestANodeIsLostSinceItFellSilentLast(t *testing.T) {
 	inWorld(t, cluster(t, shared()), func(w *world) {
 		r := w.controller()
 		lost := func() time.Duration {
-			return r.Contact.look(suspect{}, map[string][]ownership.Witness{"n1": nil}).lost["n1"]
+			return r.Contact.look(suspect{}, map[string][]ownership.Witness{"n1": nil}, nil).lost["n1"]
 		}
 		for range 2 {
 			w.dead["n1"] = true
@@ -103,9 +103,9 @@ func TestAKubeletThatCannotBeAskedForCountsAsAlive(t *testing.T) {
 	for read, alive := range map[bool]bool{false: true, true: false} {
 		inWorld(t, cluster(t, shared()), func(w *world) {
 			r, s := w.controller(), suspect{node: "n1", kubeletRead: read}
-			_ = r.Contact.look(s, nil)
+			_ = r.Contact.look(s, nil, nil)
 			w.passes(2 * kubeletSilent)
-			if got := r.Contact.look(s, nil).leases.KubeletAlive; got != alive {
+			if got := r.Contact.look(s, nil, nil).leases.KubeletAlive; got != alive {
 				t.Errorf("its Lease is read: %v, and it counts as alive: %v", read, got)
 			}
 		})

@@ -34,6 +34,11 @@ func (r Wishes) Publish(ctx context.Context, volume, node string) error {
 		if err := r.Client.Get(ctx, types.NamespacedName{Name: volume}, &v1alpha1.Volume{}, client.UnsafeDisableDeepCopy); err != nil {
 			return absent(err, "there is no volume %s", volume)
 		}
+		if v, err := r.recorded(ctx, volume); err == nil { // nodes that are away would be asked, and keep it waiting
+			if is, err := published(v, volume, node); is || err != nil {
+				return err
+			}
+		}
 		q, a, err := r.decide(ctx, question{name: volume, wish: node})
 		if record.IsAbsent(err) {
 			if _, err = begin(ctx, r.Reconciler, volume); err == nil {
@@ -43,14 +48,8 @@ func (r Wishes) Publish(ctx context.Context, volume, node string) error {
 		if err != nil {
 			return fmt.Errorf("publishing volume %s to node %s: %w", volume, node, err)
 		}
-		v := q.facts.Record
-		switch e, has := v.Replica(node); {
-		case v.Deleting:
-			return usecase.Fail(usecase.ErrBusy, "volume %s is being deleted", volume)
-		case v.Primary.Phase.Open() && v.Primary.Node != node:
-			return usecase.Fail(provision.ErrInUse, "volume %s is published to node %s, which may write it until it lets go or is shut out", volume, v.Primary.Node)
-		case has && e.State != ownership.Removing && e.State != ownership.Gone:
-			return nil
+		if is, err := published(q.facts.Record, volume, node); is || err != nil {
+			return err
 		}
 		if _, _, err := r.carryOut(ctx, q, a); err != nil {
 			return fmt.Errorf("publishing volume %s to node %s: %w", volume, node, err)
@@ -60,6 +59,25 @@ func (r Wishes) Publish(ctx context.Context, volume, node string) error {
 		}
 	}
 	return usecase.Fail(usecase.ErrBusy, "the record of volume %s changes all the time", volume)
+}
+
+// published tells whether the record has the attachment. The error says that it cannot have it.
+func published(v *ownership.Volume, volume, node string) (bool, error) {
+	switch e, has := v.Replica(node); {
+	case v.Deleting:
+		return false, usecase.Fail(usecase.ErrBusy, "volume %s is being deleted", volume)
+	case v.Primary.Phase.Open() && v.Primary.Node != node:
+		return false, usecase.Fail(provision.ErrInUse, "volume %s is published to node %s, which may write it until it lets go or is shut out", volume, v.Primary.Node)
+	default:
+		return has && e.State != ownership.Removing && e.State != ownership.Gone, nil
+	}
+}
+
+// recorded reads the record alone, and asks no node.
+func (r Wishes) recorded(ctx context.Context, volume string) (*ownership.Volume, error) {
+	v := &v1alpha1.Volume{}
+	err := r.read(ctx, types.NamespacedName{Name: volume}, v)
+	return record.Read(volume, v, err)
 }
 
 // Unpublish returns when the node is not the one that may write: it has let go, or was shut out. The attachment
@@ -73,14 +91,14 @@ func (r Wishes) Unpublish(ctx context.Context, volume, node string) error {
 	if _, err := r.Reconcile(ctx, named(volume)); err != nil {
 		return err
 	}
-	q, err := r.gather(ctx, question{name: volume}, false)
+	v, err := r.recorded(ctx, volume)
 	switch {
 	case record.IsAbsent(err): // no node ever had it
 		return nil
 	case err != nil:
 		return err
 	}
-	if p := q.facts.Record.Primary; p.Phase.Open() && (node == "" || p.Node == node) {
+	if p := v.Primary; p.Phase.Open() && (node == "" || p.Node == node) {
 		return usecase.Fail(usecase.ErrBusy, "node %s may still write volume %s; it lets go when it unmounts, or is shut out", p.Node, volume)
 	}
 	return nil

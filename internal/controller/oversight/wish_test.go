@@ -116,3 +116,24 @@ func TestANodeThatMayStillWriteIsNotUnpublished(t *testing.T) {
 		}
 	})
 }
+
+// A node that is away keeps who asks it waiting. After a fence both calls are on the way of a failover.
+func TestPublishingAsksNoNodesIfTheRecordSaysEnough(t *testing.T) {
+	for name, test := range map[string]struct {
+		v     *ownership.Volume
+		class error
+	}{
+		"the attachment is there": {shared(phase(ownership.Fenced)), nil},
+		"another node may write":  {shared(), provision.ErrInUse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, cluster(t, test.v), func(w *world) {
+				r, asked := Wishes{w.controller()}, 0
+				w.peers.before = func() { asked++ }
+				if err := r.Publish(w.t.Context(), id, "n2"); !errors.Is(err, test.class) || asked != 0 {
+					t.Errorf("published after %d questions to the nodes: %v", asked, err)
+				}
+			})
+		})
+	}
+}

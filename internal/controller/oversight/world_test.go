@@ -17,6 +17,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
+	"berth.dev/berth/internal/controller/cut"
 	"berth.dev/berth/internal/controller/upkeep"
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
@@ -42,6 +43,7 @@ func inWorld(t *testing.T, objects []client.Object, play func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, server: lagging.New(t, objects...), leases: newLeases(), peers: &played{}, dead: map[string]bool{}}
+		w.server.Cut(cut.Foreign(epochs, true))
 		w.server.Index(&corev1.PersistentVolume{}, upkeep.HandleIndex, upkeep.Handles(epochs))
 		for _, o := range objects {
 			if s, is := o.(*v1alpha1.StorageNode); is {

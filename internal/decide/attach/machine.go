@@ -68,6 +68,8 @@ type Memory struct {
 	Covers    map[string]string
 	// Ends are what operations have come to, by the id of an order.
 	Ends map[string]End
+	// Answered are the ids of orders that have their answer, of which the facts may not know yet.
+	Answered map[string]bool
 	// NotBefore is until when the cloud is left alone, and Failures how often in a row that was so.
 	NotBefore time.Time
 	Failures  int
@@ -147,19 +149,21 @@ func (*Machine) pause(reason, message string, until time.Time) Step {
 // another) is the node's to notice: it has no device.
 func (m *Machine) open() (open []Ordered) {
 	for _, o := range m.Orders {
-		if o.State == ownership.Placed || o.Wish == ownership.ToDetach {
+		if isOpen(o) && !m.Answered[o.ID] {
 			open = append(open, o)
 		}
 	}
 	return open
 }
 
+func isOpen(o Ordered) bool { return o.State == ownership.Placed || o.Wish == ownership.ToDetach }
+
 // answered is the index of an open order that has its answer, -1 if none has.
 func (m *Machine) answered() int {
 	return slices.IndexFunc(m.Orders, func(o Ordered) bool {
 		end := m.Ends[o.ID]
 		switch {
-		case end.Tries == 0, o.Wish == ownership.ToAttach && o.State != ownership.Placed:
+		case end.Tries == 0, !isOpen(o), m.Answered[o.ID]:
 			return false
 		case o.Wish == ownership.ToAttach:
 			return end.Err == nil || end.Tries >= tries || Final(end.Err)
@@ -311,10 +315,21 @@ func (m *Machine) Unlisted() {
 	}
 }
 
+// Answers notes that an order has its answer.
+func (m *Machine) Answers(id string) {
+	if m.Answered == nil {
+		m.Answered = map[string]bool{}
+	}
+	m.Answered[id] = true
+}
+
 // Forget drops what is about orders that are no more, and about those that are answered.
 func (m *Machine) Forget() {
 	maps.DeleteFunc(m.Ends, func(id string, _ End) bool {
 		return !slices.ContainsFunc(m.open(), func(o Ordered) bool { return o.ID == id })
+	})
+	maps.DeleteFunc(m.Answered, func(id string, _ bool) bool {
+		return !slices.ContainsFunc(m.Orders, func(o Ordered) bool { return o.ID == id && isOpen(o) })
 	})
 	if len(m.open()) == 0 {
 		m.Singly = false

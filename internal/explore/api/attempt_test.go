@@ -107,6 +107,7 @@ var unseen = map[string]string{
 	"fence:":                         "only the machine or the disk knows whether the writer is stopped",
 	"brake:":                         "the API server does not count lost nodes",
 	"policy: going on":               "the API server does not know the age of a snapshot",
+	"policy: epoch":                  "the API server does not see whether an administrator has declared a machine to be off",
 	"recovery point:":                "the API server does not see snapshots",
 	"lineage:":                       "the API server does not see data",
 	"lost writes: the mended record": "what a promise lists is not in the record",

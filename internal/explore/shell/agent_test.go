@@ -13,7 +13,6 @@ import (
 	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/agent/owner"
 	"berth.dev/berth/internal/csi"
-	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/publish/kubeletdir"
@@ -28,6 +27,8 @@ type agent struct {
 	// calls is the Owner as a kubelet's calls have it.
 	calls staging.Owner
 	csi   *csi.Node
+	// vault has the copies of its machine; nil where volumes are shared disks.
+	vault *vault
 	loop  *owner.Loop
 	kept  journal.Journal
 	locks *keyed.Locks[string]
@@ -67,9 +68,9 @@ func (m *machine) agents() {
 	a.loop = owner.NewLoop(p.ctx, ticking{p: p}, logr.Discard())
 	api := &caller{p: p}
 	a.owner = owner.New(owner.Config{
-		Node: m.name, Boot: m.bootID(), Locks: x.locks.of(p, a.locks), Medium: owner.Attachments(x.disks.of(p, disks{p}), owner.Locate), Rules: ownership.NodeRules(),
+		Node: m.name, Boot: m.bootID(), Locks: x.locks.of(p, a.locks), Medium: a.medium(), Rules: ownership.NodeRules(),
 		World: x.world.of(p, &node{p: p, Node: x.node.of(p, &owner.Node{
-			Journal: a.kept, Peers: peers{p}, Live: driver.Disk().Live(api), Status: api,
+			Journal: a.kept, Peers: peers{p}, Live: m.w.driver.Live(api), Status: api,
 			Guard: door{p}, Holding: m.holding, MountTable: m.table, Mounter: mounter{p: p}, Cover: m.covers,
 			Kubelet: kubeletdir.New(kubeletDir), Pods: a.pods, Exists: m.exists,
 			OutOfService: func(context.Context) (bool, error) { return m.tainted.Load(), nil },
@@ -78,13 +79,23 @@ func (m *machine) agents() {
 		Poke: a.loop.Poke, Background: a.loop.Background, Log: m.w.log(p),
 	})
 	a.calls = x.calls.of(p, a.owner)
-	volumes := newCaches(p).of(kindOf(&v1alpha1.Volume{}))
-	a.csi = a.serves(volumes)
+	volumes := newCaches(p, nil).of(kindOf(&v1alpha1.Volume{}))
+	a.csi = a.serves(specs{volumes})
 	m.w.locked(func() { m.agent = a })
 	volumes.tells(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: a.seen, UpdateFunc: func(_, o any) { a.seen(o) }, DeleteFunc: a.seen,
 	})
 	go func() { _ = a.loop.Run(a.owner) }()
+}
+
+// medium is what the volumes' replicas are.
+func (a *agent) medium() owner.Medium {
+	x, p := a.p.w.mistake, a.p
+	if p.m.pool == nil {
+		return owner.Attachments(x.disks.of(p, disks{p}), owner.Locate)
+	}
+	a.vault = newVault(p)
+	return owner.Copies(x.copies.of(p, a.vault))
 }
 
 // seen has a volume tended that concerns this node.
@@ -95,7 +106,7 @@ func (a *agent) seen(object any) {
 	}
 	_, known, err := a.p.m.memo.load(a.kept, v.Name)
 	here := func(e v1alpha1.OwnedReplica) bool { return e.Node == a.p.m.name }
-	if r := v.Status.Ownership; known || err != nil || r != nil && (r.Primary.Node == a.p.m.name || slices.ContainsFunc(r.Replicas, here)) {
+	if r := v.Status.Ownership; known || err != nil || v.Wish(a.p.m.name) != nil || r != nil && (r.Primary.Node == a.p.m.name || slices.ContainsFunc(r.Replicas, here)) {
 		a.loop.Poke(v.Name, 0)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/attached"
 	"berth.dev/berth/internal/csi"
-	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/publish/staging"
@@ -44,12 +43,13 @@ func (m *machine) at(path string) (k *kernel, pod types.UID) {
 }
 
 // serves returns the agent's CSI service, as internal/agent puts it together.
-func (a *agent) serves(volumes *informer) *csi.Node {
-	m := mounter{p: a.p}
-	known := specs{volumes}
-	return csi.NewNode(driver.Disk(), a.p.m.name, staging.New(staging.Config{
-		Node: a.p.m.name, KubeletDir: kubeletDir, Wishes: known, Mounts: a.p.m.table, Locks: a.locks, Owner: paced{a.calls, a.p},
-		Disks: attached.New(attached.Config{Boot: a.p.m.bootID(), Journal: a.kept, Machine: made{}, Mounter: m, Wishes: known}),
+func (a *agent) serves(known specs) *csi.Node {
+	var disks staging.Disks = attached.New(attached.Config{Boot: a.p.m.bootID(), Journal: a.kept, Machine: made{}, Mounter: mounter{p: a.p}, Wishes: known})
+	if a.vault != nil {
+		disks = a.vault.shelves
+	}
+	return csi.NewNode(a.p.w.driver, a.p.m.name, staging.New(staging.Config{
+		Node: a.p.m.name, KubeletDir: kubeletDir, Wishes: known, Mounts: a.p.m.table, Locks: a.locks, Owner: paced{a.calls, a.p}, Disks: disks,
 	}), nil)
 }
 
@@ -121,7 +121,7 @@ type mounter struct {
 
 func (x mounter) kernel(c provision.Content) (*kernel, error) {
 	for _, k := range x.p.m.all() {
-		if k.v.disk.Identity == c.Identity {
+		if k.v.identity == c.Identity {
 			return k, nil
 		}
 	}

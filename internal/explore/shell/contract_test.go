@@ -51,11 +51,7 @@ func (o *oracle) sends(k *kernel) {
 		return
 	}
 	last := all[len(all)-1].at
-	grace := waking
-	if g := m.guard.p; g.isDead() || g.began.After(m.woke) {
-		grace = unguarded
-	}
-	if now.Sub(last) < selfFenced || now.Sub(m.woke) < grace || m.stood.After(last) {
+	if now.Sub(last) < selfFenced || m.lags(last, now) {
 		return
 	}
 	there := 0
@@ -68,6 +64,16 @@ func (o *oracle) sends(k *kernel) {
 		o.fails("a pod on %s writes, and the lease of the node was not renewed for %v, while %d nodes of %d renewed theirs",
 			m.name, now.Sub(last).Round(time.Second), there, len(o.w.machines))
 	}
+}
+
+// lags says whether the guard of a machine may not have stopped its writers, though its contract is over: the machine
+// sleeps, or has just woken, or its clock stood still since the last renewal. It is called with the world's lock.
+func (m *machine) lags(last, now time.Time) bool {
+	grace := waking
+	if g := m.guard.p; g.isDead() || g.began.After(m.woke) {
+		grace = unguarded
+	}
+	return m.resume != nil || now.Sub(m.woke) < grace || m.stood.After(last)
 }
 
 // steadily says whether a node has renewed its Lease without a gap for as long as the contract takes, and had answers.

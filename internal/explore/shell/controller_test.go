@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"berth.dev/berth/internal/controller/cut"
 	"berth.dev/berth/internal/controller/oversight"
 	"berth.dev/berth/internal/controller/places"
-	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -30,14 +30,14 @@ type controller struct {
 // controls begins a controller on a machine.
 func (w *world) controls(nth int, on *machine) {
 	p := on.begins("controller")
-	c := &controller{p: p, nth: nth, caches: newCaches(p)}
+	c := &controller{p: p, nth: nth, caches: newCaches(p, cut.Foreign(w.driver, true))}
 	cached, live := &caller{p: p, caches: c.caches}, &caller{p: p}
-	known := places.New(driver.Disk(), clock.RealClock{})
+	known := places.New(w.driver, clock.RealClock{})
 	if err := known.Listen(p.ctx, c.caches); err != nil {
 		w.fail("places: %v", err)
 	}
 	r := w.mistake.controller.of(p, &oversight.Reconciler{
-		Client: driver.Disk().View(cached), Live: driver.Disk().Live(live),
+		Client: w.driver.View(cached), Live: w.driver.Live(live),
 		Contact: &oversight.Contact{Leases: leases{live}, Namespace: namespace, Clock: clock.RealClock{}, Log: logr.Discard()},
 		Peers:   peers{p}, Witnesses: witnesses{p}, Places: known,
 		Leads: func() bool { return nth == 0 }, Clock: clock.RealClock{}, Rules: ownership.OverseeRules, Instance: p.name,

@@ -13,7 +13,7 @@ type disks struct{ p *process }
 
 var _ shared.Disks = disks{}
 
-func (d disks) node(of shared.Disk) *simdisk.Node { return d.p.m.kernel(of.Volume).node }
+func (d disks) node(of shared.Disk) *simdisk.Node { return d.p.m.attached(of) }
 
 func (d disks) call(ctx context.Context, what string, of shared.Disk, happens func() error) error {
 	return d.p.effect(ctx, toSAN, what, of.Volume, happens)

@@ -2,10 +2,11 @@
 // carry them out run, in one process, against a cluster that is simulated.
 //
 // Real are the Owner of the agent with its loop and journal, the guard with its lease, oversight with its
-// contact, watches, queue and workers, places, and the answers of nodes to peers. Simulated are the API server
-// (compare-and-swap, UIDs, watches that are late, break and list anew, answers that are lost, older records
-// that come back), the shared disks (package simdisk), the kernels with mounts, pages and commands on their
-// way, the watchdogs, the kubelets, the pods, the scheduler, and the machines with their boots.
+// contact, watches, queue and workers, places, and the answers of nodes to peers; for copies also the agent's
+// pools, and both ends of a stream. Simulated are the API server (compare-and-swap, UIDs, watches that are late,
+// break and list anew, answers that are lost, older records that come back), the shared disks (package simdisk)
+// or the pools (package memory), the kernels with mounts, pages and commands on their way, the watchdogs, the
+// kubelets, the pods, the scheduler, and the machines with their boots.
 //
 // # Time and order
 //

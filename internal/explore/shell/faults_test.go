@@ -19,6 +19,7 @@ func (w *world) happens(e event) {
 	e.node = w.aims(e)
 	m, v := w.machines[e.node], w.volumes[e.volume]
 	w.tells("FAULT", "%v", e)
+	w.hits(m, e)
 	later := func(f func()) { time.AfterFunc(e.lasts, func() { w.tells("END", "%v", e); f() }) }
 	flag := func(set *bool) {
 		w.locked(func() { *set = true })
@@ -89,6 +90,9 @@ func (w *world) aims(e event) int {
 }
 
 func (w *world) restarts(v *volume) {
+	if v.target == nil {
+		return
+	}
 	_ = v.target.Restart()
 	w.count("target restarts")
 }
@@ -109,6 +113,9 @@ func (w *world) moves(v *volume) {
 }
 
 func (w *world) relogins(m *machine, v *volume) {
+	if v.target == nil {
+		return
+	}
 	_ = v.target.Relogin(m.name)
 	w.count("re-logins")
 }

@@ -58,6 +58,15 @@ func TestSchedulesThatShowedAFaultOfTheProductShowNoneAnyMore(t *testing.T) {
 			},
 			strikes: []strike{{"b/guard-2", doing{"GetNode", "b"}, 1}},
 		}},
+		// The kubelet's call took longer than an epoch is kept for a kubelet that asked: between its decisions the node's own
+		// upkeep gave the epoch up that it had begun, 32 times, and no copy was part of the volume any more.
+		"a pod asks for a copy while the API server is slow": {95, plan{
+			nodes: 4, controllers: 2, volumes: 2, shares: 3, persistent: true, calm: 4, copies: true, loss: 30 * time.Second, exact: true,
+			events: []event{
+				{what: apiSlow, at: 8001 * time.Millisecond, lasts: 65 * time.Second, node: 2, volume: 1, flag: true, nth: 1},
+				{what: guardDies, at: 29002 * time.Millisecond, lasts: 2 * time.Second, node: 2, volume: 1, flag: true, nth: 1, owner: true},
+			},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := play(t, test.seed, test.plan, &mistake{})

@@ -18,6 +18,7 @@ import (
 type informer struct {
 	p    *process
 	kind kind
+	cut  toolscache.TransformFunc // nil keeps all
 
 	mu       sync.Mutex
 	shown    map[client.ObjectKey]client.Object
@@ -32,12 +33,20 @@ type informer struct {
 // caches are those of a process.
 type caches struct {
 	cache.Cache
-	p   *process
-	mu  sync.Mutex
-	all map[kind]*informer
+	p    *process
+	mu   sync.Mutex
+	all  map[kind]*informer
+	cuts map[kind]toolscache.TransformFunc
 }
 
-func newCaches(p *process) *caches { return &caches{p: p, all: map[kind]*informer{}} }
+// newCaches returns caches that keep of some kinds what those of the product keep.
+func newCaches(p *process, cuts map[client.Object]toolscache.TransformFunc) *caches {
+	c := &caches{p: p, all: map[kind]*informer{}, cuts: map[kind]toolscache.TransformFunc{}}
+	for o, transform := range cuts {
+		c.cuts[kindOf(o)] = transform
+	}
+	return c
+}
 
 // of returns the informer of a kind, which begins with a list.
 func (c *caches) of(k kind) *informer {
@@ -46,14 +55,35 @@ func (c *caches) of(k kind) *informer {
 	if i := c.all[k]; i != nil {
 		return i
 	}
-	i := &informer{p: c.p, kind: k, shown: map[client.ObjectKey]client.Object{}}
+	i := &informer{p: c.p, kind: k, cut: c.cuts[k]}
 	c.all[k] = i
 	a := c.p.w.api
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	maps.Copy(i.shown, a.objects[k])
+	i.shown = i.kept(a.objects[k])
 	a.informers = append(a.informers, i)
 	return i
+}
+
+// kept is what the cache keeps of objects.
+func (i *informer) kept(objects map[client.ObjectKey]client.Object) map[client.ObjectKey]client.Object {
+	kept := make(map[client.ObjectKey]client.Object, len(objects))
+	for key, o := range objects {
+		kept[key] = i.keeps(o)
+	}
+	return kept
+}
+
+func (i *informer) keeps(o client.Object) client.Object {
+	if i.cut == nil {
+		return o
+	}
+	kept, err := i.cut(o)
+	if err != nil {
+		i.p.w.fail("the cache of %s: %v", i.kind.Name(), err)
+		return o
+	}
+	return kept.(client.Object)
 }
 
 // GetInformer implements cache.Cache.
@@ -127,7 +157,7 @@ func (i *informer) hears(o client.Object, gone bool) {
 		at = i.last.Add(1)
 	}
 	i.last = at
-	watch := i.watch
+	watch, o := i.watch, i.keeps(o)
 	time.AfterFunc(time.Until(at), func() { i.arrives(watch, o, gone) })
 }
 
@@ -212,8 +242,7 @@ func (i *informer) list() {
 	a := i.p.w.api
 	a.mu.Lock()
 	i.mu.Lock()
-	before, now := i.shown, map[client.ObjectKey]client.Object{}
-	maps.Copy(now, a.objects[i.kind])
+	before, now := i.shown, i.kept(a.objects[i.kind])
 	i.shown, i.gap, i.last = maps.Clone(now), false, time.Now()
 	i.watch++
 	handlers := i.handlers

@@ -17,11 +17,11 @@ import (
 
 // kernel has one volume's device on one machine, in one boot: who has it mounted and open.
 type kernel struct {
-	m    *machine
-	v    *volume
-	node *simdisk.Node
+	m       *machine
+	v       *volume
+	backing backing
 	// staged is open while the volume is mounted at the staging path, in epoch.
-	staged *simdisk.Device
+	staged device
 	epoch  lineage.Epoch
 	// binds are the pods' paths, with the epoch of what is mounted there. covered are those from which the volume was
 	// taken while their pod may run. containers are what runs with the volume, whatever the paths are.
@@ -38,7 +38,7 @@ type kernel struct {
 type container struct {
 	uid    types.UID
 	k      *kernel
-	device *simdisk.Device
+	device device
 	epoch  lineage.Epoch
 	stop   context.CancelFunc
 	killed bool
@@ -69,7 +69,7 @@ func (k *kernel) mounts(e lineage.Epoch) (err error) {
 		return nil
 	}
 	w.oracle.mounts(k, e)
-	k.staged, err = k.node.Open(e)
+	k.staged, err = k.backing.opens(e)
 	k.epoch = e
 	return err
 }
@@ -114,7 +114,7 @@ func (k *kernel) starts(uid types.UID) error {
 		k.m.ran[uid] = true
 		return nil
 	}
-	device, err := k.node.Open(e)
+	device, err := k.backing.opens(e)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (c *container) writes(d *dice, p *process) {
 		return
 	}
 	if len(c.waiting) > 0 { // a sync
-		err := k.node.WriteBack()
+		err := k.backing.writesBack()
 		w.oracle.wrote(c.epoch, err)
 		if err == nil && !k.m.sanAway {
 			w.oracle.acknowledged(k.v, c.waiting)
@@ -185,7 +185,7 @@ func (c *container) lands(command simdisk.Write) {
 		return
 	}
 	k.flying--
-	err := k.node.Land(command)
+	err := k.backing.lands(command)
 	w.oracle.wrote(c.epoch, err)
 	if err == nil && k.m.kernels[k.v.name] == k && !c.killed {
 		w.oracle.acknowledged(k.v, []string{command.Data})
@@ -211,7 +211,7 @@ func (k *kernel) kills(p *process, uids ...types.UID) error {
 		if k.flying == 0 {
 			for uid, c := range k.containers {
 				if c.killed {
-					c.device.Close()
+					c.device.closes()
 					delete(k.containers, uid)
 				}
 			}
@@ -237,7 +237,7 @@ func (m *machine) unmounts(path string) {
 		delete(k.covered, uid)
 	case k.staged != nil:
 		w.tells(m.name, "unmounts %s", k.v.short)
-		k.staged.Close()
+		k.staged.closes()
 		k.staged = nil
 	}
 }
@@ -267,7 +267,7 @@ func (m *machine) table(v provision.Volume) ([]string, error) {
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
 	for _, k := range m.kernels {
-		if k.v.disk.Identity == v.Content.Identity {
+		if k.v.identity == v.Content.Identity {
 			return k.paths(), nil
 		}
 	}
@@ -276,7 +276,7 @@ func (m *machine) table(v provision.Volume) ([]string, error) {
 
 func (m *machine) holding(c provision.Content) (guard.Holding, error) {
 	for _, v := range m.w.volumes {
-		if v.disk.Identity == c.Identity {
+		if v.identity == c.Identity {
 			return guard.Holding{Device: v.device, Block: true}, nil
 		}
 	}

@@ -34,7 +34,7 @@ type kubelet struct {
 
 func (m *machine) kubelets() {
 	p := m.begins("kubelet")
-	k := &kubelet{p: p, m: m, caches: newCaches(p), busy: map[string]bool{}, published: map[types.UID]bool{}, ended: map[types.UID]bool{}}
+	k := &kubelet{p: p, m: m, caches: newCaches(p, nil), busy: map[string]bool{}, published: map[types.UID]bool{}, ended: map[types.UID]bool{}}
 	m.w.locked(func() { m.kubelet = k })
 	go k.every(time.Second, "looks", k.looks)
 	go k.every(10*time.Second, "renews", k.renews)

@@ -14,6 +14,7 @@ import (
 	"berth.dev/berth/internal/guard"
 	"berth.dev/berth/internal/guard/keep"
 	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/provision/memory"
 )
 
 // machine is a node: what outlives its processes, and what outlives its boots. The world's lock guards what
@@ -24,6 +25,7 @@ type machine struct {
 	lives int
 	boot  atomic.Int64
 	disk  *journaltest.Disk // of the journal
+	pool  *memory.Disks     // nil where volumes are shared disks
 	memo  memo
 
 	up atomic.Bool
@@ -36,8 +38,10 @@ type machine struct {
 	// machine last woke.
 	still       bool
 	stood, woke time.Time
-	apiAway     bool
-	sanAway     bool
+	// hit is until when a fault hits it.
+	hit     time.Time
+	apiAway bool
+	sanAway bool
 	// peersAway: it reaches no other node, and none reaches it.
 	peersAway bool
 	tainted   atomic.Bool
@@ -172,7 +176,7 @@ func (m *machine) powersOn() {
 		m.w.tells(m.name, "begins boot %d", m.boot.Load())
 		m.armed, m.kept, m.kernels, m.ran = false, keep.State{}, map[string]*kernel{}, map[types.UID]bool{}
 		for _, v := range m.w.volumes {
-			m.kernels[v.name] = &kernel{m: m, v: v, node: v.target.Node(m.name), binds: map[types.UID]lineage.Epoch{}, covered: map[types.UID]bool{}, targets: map[types.UID]bool{}, containers: map[types.UID]*container{}}
+			m.kernels[v.name] = &kernel{m: m, v: v, backing: v.at(m), binds: map[types.UID]lineage.Epoch{}, covered: map[types.UID]bool{}, targets: map[types.UID]bool{}, containers: map[types.UID]*container{}}
 		}
 	})
 	boot := m.bootID()
@@ -226,15 +230,15 @@ func (m *machine) powersOff() {
 		for _, k := range m.kernels {
 			for _, c := range k.containers {
 				c.killed = true
-				c.device.Close()
+				c.device.closes()
 				if len(c.waiting) > 0 {
 					m.w.oracle.lost[c.epoch] = true
 				}
 			}
 			if k.staged != nil {
-				k.staged.Close()
+				k.staged.closes()
 			}
-			if err := k.v.target.Crash(m.name); err != nil {
+			if err := k.backing.falls(); err != nil {
 				panic(err)
 			}
 		}
@@ -255,10 +259,17 @@ func (m *machine) durable(volume string) journal.Kept {
 	if err != nil {
 		return journal.Kept{}
 	}
+	if m.pool != nil { // what counts of a copy is beside its data
+		s := m.copyOf(volume)
+		k.Promise, k.Opened, k.Closed = s.Promise, s.Opened, s.Closed
+	}
 	return k
 }
 
 func (m *machine) opened(volume string) (lineage.Epoch, error) {
+	if m.pool != nil {
+		return m.copyOf(volume).Opened, nil
+	}
 	k, _, err := m.memo.load(journal.Journal{Files: m.disk}, volume)
 	return k.Opened, err
 }

@@ -11,7 +11,6 @@ import (
 	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/agent/journal/journaltest"
 	"berth.dev/berth/internal/agent/owner"
-	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/publish/staging"
@@ -54,8 +53,8 @@ var mistakesOfAgents = []mistake{
 	{class: outOfOrder, name: "id-not-fresh", thought: "the number of an epoch is enough", world: worlds(func(w owner.World) owner.World { return numbered{w} })},
 	{class: staleRead, name: "volumes-listed-once", thought: "the list of volumes was read when the agent began",
 		world: worlds(func(w owner.World) owner.World { return &listed{World: w} })},
-	{class: staleRead, name: "record-from-cache", seen: 10, thought: "the watch is up to date", node: func(p *process, n *owner.Node) *owner.Node {
-		n.Live = driver.Disk().Live(&caller{p: p, caches: newCaches(p)})
+	{class: staleRead, name: "record-from-cache", seen: 323, thought: "the watch is up to date", node: func(p *process, n *owner.Node) *owner.Node {
+		n.Live = p.w.driver.Live(&caller{p: p, caches: newCaches(p, nil)})
 		return n
 	}},
 	{class: lockDropped, name: "no-locks", seen: 30, thought: "each step is correct by itself",

@@ -22,15 +22,25 @@ type mistake struct {
 	thought string
 	// seen is a schedule that showed it, where the search begins.
 	seen uint64
+	// ofCopies: it is looked for where volumes are copies.
+	ofCopies bool
 
 	files      seam[journal.Files]
 	disks      seam[shared.Disks]
+	copies     seam[owner.Pools]
 	node       seam[*owner.Node]
 	world      seam[owner.World]
 	locks      seam[staging.Locks]
 	calls      seam[staging.Owner]
 	guard      seam[keep.Config]
 	controller seam[*oversight.Reconciler]
+}
+
+func (x *mistake) plan(seed uint64) plan {
+	if x.ofCopies {
+		return planOfCopies(seed)
+	}
+	return planOf(seed)
 }
 
 // seam puts a mistake in the place of what a process has.
@@ -57,7 +67,7 @@ const (
 	outOfOrder    class = "a step left out"
 )
 
-var planted = slices.Concat(mistakesOfAgents, mistakesOfDisks, mistakesOfGuards, mistakesOfControllers)
+var planted = slices.Concat(mistakesOfAgents, mistakesOfDisks, mistakesOfCopies, mistakesOfGuards, mistakesOfControllers)
 
 // attempts is how many schedules look for each mistake.
 var attempts = flag.Uint64("attempts", 300, "how many schedules look for each planted mistake")
@@ -69,7 +79,7 @@ func TestPlantedMistakesOfAShellAreCaught(t *testing.T) {
 			began := processor()
 			for n := range *attempts {
 				seed := x.seen + n
-				w := play(t, seed, planOf(seed), x)
+				w := play(t, seed, x.plan(seed), x)
 				if w.broken() == "" {
 					continue
 				}

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,12 +36,16 @@ type oracle struct {
 	renewed map[string][]renewal
 	// closed is the newest epoch that a machine kept as given up, by machine and volume.
 	closed map[string]uint64
+	// begun are when epochs began, by volume.
+	begun map[string][]time.Time
+	// truths are those of volumes with copies.
+	truths map[string]*truth
 }
 
 func newOracle(w *world) *oracle {
 	return &oracle{
 		w: w, counts: map[string]int{}, owners: map[string]string{}, lost: map[lineage.Epoch]bool{}, acked: map[string][]string{},
-		back: map[string]bool{}, closed: map[string]uint64{}, renewed: map[string][]renewal{},
+		back: map[string]bool{}, closed: map[string]uint64{}, truths: map[string]*truth{}, begun: map[string][]time.Time{}, renewed: map[string][]renewal{},
 	}
 }
 
@@ -71,12 +76,15 @@ func (o *oracle) record(who string, old, v *v1alpha1.Volume) {
 	if is == nil {
 		return
 	}
-	writes, e := o.writes(v.Name, is), epochOf(is)
+	writes, e, heard := o.writes(v.Name, is), epochOf(is), o.w.heard()
 	o.w.tells(who, "writes the record of %s: %s of %q in epoch %v, clean %t%s", o.w.short(v.Name), is.Primary.Phase, is.Primary.Node, e, is.Clean, entries(is))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if was == nil {
 		return
+	}
+	if o.w.plan.copies {
+		defer o.copied(who, was, is, v.Name, heard)
 	}
 	if before := epochOf(was); !o.back[v.Name] {
 		switch old := was.Primary.Phase; {
@@ -94,6 +102,7 @@ func (o *oracle) record(who string, old, v *v1alpha1.Volume) {
 		o.owners[e.ID] = is.Primary.Node
 	case phase == v1alpha1.PrimaryPreparing && is.Epoch != was.Epoch:
 		o.counts["takeovers"]++
+		o.begins(v.Name)
 	case phase == was.Primary.Phase:
 	case phase == v1alpha1.PrimaryFenced:
 		o.counts["fences"]++
@@ -108,6 +117,18 @@ func (o *oracle) record(who string, old, v *v1alpha1.Volume) {
 		if is.Clean && !was.Clean && o.lost[e] {
 			o.fails("%s releases epoch %v of %s as clean, and a write of it did not reach the disk", who, e, v.Name)
 		}
+	}
+}
+
+// storm is how many epochs of a volume no cluster needs in storming.
+const storm, storming = 8, 10 * time.Second
+
+// begins notes that an epoch of a volume begins: two that have a node begin and give up epochs in turn get nowhere.
+func (o *oracle) begins(volume string) {
+	now := time.Now()
+	recent := append(slices.DeleteFunc(o.begun[volume], func(at time.Time) bool { return now.Sub(at) > storming }), now)
+	if o.begun[volume] = recent; len(recent) > storm {
+		o.fails("%d epochs of %s begin in %v", len(recent), volume, storming)
 	}
 }
 
@@ -138,15 +159,23 @@ func (o *oracle) writes(volume string, r *v1alpha1.Ownership) (can bool) {
 		if !m.up.Load() || k == nil {
 			return
 		}
-		view, err := k.node.Look(o.w.ctx, k.v.disk)
-		if err != nil || view.Link != ownership.Attached || view.Holder != 0 && !view.Holding {
-			return
+		if !k.backing.takes() || o.w.plan.copies && m.lags(o.lastRenewal(m.name), time.Now()) {
+			return // what a node writes into its own copy after its fence is no part of the volume
 		}
 		for _, c := range k.containers {
 			can = can || !c.killed && c.epoch == epochOf(r)
 		}
 	})
 	return can
+}
+
+func (o *oracle) lastRenewal(node string) (at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if all := o.renewed[node]; len(all) > 0 {
+		at = all[len(all)-1].at
+	}
+	return at
 }
 
 // mounts judges a mount at the moment when it happens. It is called with the world's lock.
@@ -171,6 +200,8 @@ func (o *oracle) mounts(k *kernel, e lineage.Epoch) {
 		o.fails("%s mounts %s in epoch %v, and no record ever called that Active for it", k.m.name, k.v.short, e)
 	case kept.Taken.Epoch != e || kept.Taken.Boot != k.m.bootID():
 		o.fails("%s mounts %s in epoch %v, and keeps that pods may have %+v", k.m.name, k.v.short, e, kept.Taken)
+	case o.w.plan.copies:
+		o.judgesHead(k, e)
 	}
 }
 

@@ -13,6 +13,10 @@ type plan struct {
 	nodes, controllers, volumes int
 	shares, slots               int
 	persistent                  bool
+	// copies: the volumes are copies in the machines' pools, and not shared disks. loss is the age of the
+	// writes that a failover may give up.
+	copies bool
+	loss   time.Duration
 	// calm is how rare single faults of effects are.
 	calm int
 	// until is when all faults end at the earliest.
@@ -123,6 +127,28 @@ func planOf(seed uint64) plan {
 	return p
 }
 
+// planOfCopies is the plan of a seed whose volumes are copies. There is no storage network, and no target.
+func planOfCopies(seed uint64) plan {
+	p := planOf(seed)
+	d := rolled(seed, 1, "plan")
+	p.copies, p.shares = true, min(p.nodes, 2+d.below(2))
+	p.loss = []time.Duration{30 * time.Second, 10 * time.Minute}[d.below(2)]
+	for i := range p.events {
+		switch e := &p.events[i]; e.what {
+		case sanCut, relogin, targetRestart:
+			e.what = []fault{podMoves, powerOff, sleep, peersCut}[d.below(4)]
+		case sleepBefore, sleepAfter, dieBefore, dieAfter:
+			if d.chance(2) {
+				e.effect = plottedOfCopies[d.below(len(plottedOfCopies))]
+			}
+		}
+	}
+	return p
+}
+
+// plottedOfCopies are the effects on copies around which a plot may come.
+var plottedOfCopies = []string{"Mark", "Snapshot", "Receive", "Writable", "RollBack", "Preserve", "Drop", "Hold", "Abort", "State"}
+
 func inTime(events []event) []event {
 	return slices.SortedFunc(slices.Values(events), func(a, b event) int { return cmp.Compare(a.at, b.at) })
 }
@@ -136,7 +162,8 @@ func (p *plan) ends() (last time.Duration) {
 
 func (p *plan) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "nodes=%d controllers=%d volumes=%d shares=%d persistent=%t calm=%d\n", p.nodes, p.controllers, p.volumes, p.shares, p.persistent, p.calm)
+	fmt.Fprintf(&s, "nodes=%d controllers=%d volumes=%d shares=%d persistent=%t calm=%d copies=%t loss=%v\n",
+		p.nodes, p.controllers, p.volumes, p.shares, p.persistent, p.calm, p.copies, p.loss)
 	for _, e := range inTime(p.events) {
 		fmt.Fprintf(&s, "%8.3f %v\n", e.at.Seconds(), e)
 	}

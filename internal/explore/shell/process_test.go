@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,7 @@ func (p *process) dice(what, about string) dice {
 // moment do not share a count.
 func (p *process) freshID() string {
 	d := rolled(p.w.seed, uint64(time.Since(p.w.tale.began)), p.name, "FreshID")
-	return fmt.Sprintf("%s-%x", p.name, d.next())
+	return fmt.Sprintf("%s-%x", strings.ReplaceAll(p.name, "/", "-"), d.next())
 }
 
 // waits lets time pass. It ends early with the context.
@@ -84,8 +85,12 @@ func waits(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// passes lets time pass for the process, at least d. While its machine sleeps it does not go on.
+// passes lets time pass for the process, at least d. While its machine sleeps it does not go on. What it does without
+// the context of its caller ends with the process.
 func (p *process) passes(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.ctx, func() { cancel(errDead) })()
 	err := waits(ctx, d)
 	p.m.awake()
 	if p.isDead() {

@@ -16,6 +16,9 @@ import (
 // told of is there.
 func (o *oracle) logs() {
 	for _, v := range o.w.volumes {
+		if v.target == nil {
+			continue
+		}
 		log, err := v.target.Log()
 		if err != nil {
 			o.w.fail("the log of %s: %v", v.short, err)
@@ -78,6 +81,11 @@ func (o *oracle) restless() string {
 			return fmt.Sprintf("%s: pod %s on %s cannot write in epoch %v; %s", v.short, p.Name, m.name, c.epoch, says)
 		case r.Primary.Node != m.name || r.Primary.Phase != v1alpha1.PrimaryActive:
 			return fmt.Sprintf("%s: pod %s on %s writes in epoch %v, and %s", v.short, p.Name, m.name, c.epoch, says)
+		}
+		if o.w.plan.copies {
+			if why := o.same(v, r, m); why != "" {
+				return why
+			}
 		}
 	}
 	return ""

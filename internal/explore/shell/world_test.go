@@ -22,6 +22,7 @@ import (
 	"berth.dev/berth/internal/agent/journal/journaltest"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/memory"
 	"berth.dev/berth/internal/provision/shared"
 	"berth.dev/berth/internal/provision/shared/simdisk"
 )
@@ -43,6 +44,7 @@ type world struct {
 	ctx     context.Context
 	mistake *mistake
 	plan    plan
+	driver  driver.Driver
 	plot    *plot
 	singles *strikes
 	*tale
@@ -59,16 +61,27 @@ type world struct {
 
 	mu           sync.Mutex
 	slow         time.Duration     // the most that the API server takes
+	hit          time.Time         // until when a fault hits what all machines share
 	said         map[string]string // the last refusal of a call, by machine and volume
 	broke, lived time.Duration
 	counted      int // pods that were made
 }
 
-// volume is a shared disk, its claim, and the workload that wants one pod of it at a time.
+// volume is a shared disk, or copies in pools, with its claim and the workload that wants one pod of it at a time.
 type volume struct {
 	name, short, device string
+	identity            provision.Identity
 	disk                shared.Disk
-	target              *simdisk.Target
+	// target of the shared disk; nil for copies.
+	target *simdisk.Target
+}
+
+// at is what holds the volume's bytes for a machine.
+func (v *volume) at(m *machine) backing {
+	if v.target == nil {
+		return &head{m: m, v: v}
+	}
+	return attachment{v.target.Node(m.name), m, v}
 }
 
 func (w *world) locked(f func()) {
@@ -147,7 +160,7 @@ func (w *world) note(m *machine, v *volume, err error) {
 // newWorld makes a cluster in which nothing has happened yet.
 func newWorld(t *testing.T, seed uint64, p plan, x *mistake) *world {
 	w := &world{t: t, seed: seed, tale: &tale{began: time.Now(), how: p.told}, mistake: x, plan: p, singles: newStrikes(&p), said: map[string]string{}, persistent: p.persistent, controllers: make([]*controller, p.controllers)}
-	w.ctx = t.Context()
+	w.ctx, w.driver = t.Context(), p.driver()
 	w.oracle, w.api = newOracle(w), newAPI(w)
 	w.plot = newPlot(w)
 	for i := range p.volumes {
@@ -155,6 +168,9 @@ func newWorld(t *testing.T, seed uint64, p plan, x *mistake) *world {
 	}
 	for i := range p.nodes {
 		m := &machine{w: w, name: string(rune('a' + i)), disk: journaltest.New(), dirs: map[string]bool{}, memo: memo{last: map[string]reading{}}}
+		if p.copies {
+			m.pool = memory.NewDisks(memory.PoolConfig{PoolRef: poolOf, Total: 64 << 30})
+		}
 		w.machines = append(w.machines, m)
 		w.joins(m)
 	}
@@ -176,26 +192,29 @@ const shop = "shop"
 
 func (w *world) volumeOf(i int) *volume {
 	v := &volume{name: fmt.Sprintf("pvc-00000000-0000-0000-0000-%012d", i+1), short: fmt.Sprint("v", i+1), device: fmt.Sprint("8:", i+1)}
-	identity := provision.Identity("wwn:" + v.short)
-	v.disk = shared.Disk{Volume: v.name, Handle: "sim:///" + v.short, Identity: identity, Persistent: w.persistent}
-	v.target = simdisk.New(simdisk.Config{Identity: identity, Shares: w.plan.shares, Persistent: w.persistent})
-	w.makes(&v1alpha1.Volume{
-		ObjectMeta: metav1.ObjectMeta{Name: v.name},
-		Spec: v1alpha1.VolumeSpec{
-			Driver: v1alpha1.DiskDriverName, Capacity: resource.MustParse("1Gi"), VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4,
-			PoolClass: "none", Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementVolume,
-			Replication: v1alpha1.Replication{
-				Factor: int32(min(2, w.plan.shares)), Kind: v1alpha1.ReplicationAttachments, Failover: &v1alpha1.Failover{Automatic: true},
-				Attachments: &v1alpha1.Attachments{MaxShares: int32(w.plan.shares), Persistent: w.persistent, Disk: &v1alpha1.SharedDisk{Handle: v.disk.Handle, Identity: string(identity)}},
-			},
-		},
-	})
+	spec := v1alpha1.VolumeSpec{
+		Driver: w.driver.Name, Capacity: resource.MustParse("1Gi"), VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4,
+		PoolClass: "none", Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementVolume,
+	}
+	if w.plan.copies {
+		v.identity = provision.Identity("memory:" + v.name)
+		w.replicates(&spec)
+	} else {
+		v.identity = provision.Identity("wwn:" + v.short)
+		v.disk = shared.Disk{Volume: v.name, Handle: "sim:///" + v.short, Identity: v.identity, Persistent: w.persistent}
+		v.target = simdisk.New(simdisk.Config{Identity: v.identity, Shares: w.plan.shares, Persistent: w.persistent})
+		spec.Replication = v1alpha1.Replication{
+			Factor: int32(min(2, w.plan.shares)), Kind: v1alpha1.ReplicationAttachments, Failover: &v1alpha1.Failover{Automatic: true},
+			Attachments: &v1alpha1.Attachments{MaxShares: int32(w.plan.shares), Persistent: w.persistent, Disk: &v1alpha1.SharedDisk{Handle: v.disk.Handle, Identity: string(v.identity)}},
+		}
+	}
+	w.makes(&v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: v.name}, Spec: spec})
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: v.short}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: v.name}}
 	w.makes(claim)
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: v.name}}
-	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.DiskDriverName, VolumeHandle: v.name}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: w.driver.Name, VolumeHandle: v.name}
 	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: shop, Name: v.short, UID: claim.UID}
-	pv.Spec.NodeAffinity = driver.Disk().Affinity(v.name)
+	pv.Spec.NodeAffinity = w.driver.Affinity(v.name)
 	w.makes(pv)
 	return v
 }
@@ -208,7 +227,7 @@ func (w *world) joins(m *machine) {
 	w.makes(n)
 	w.makes(&v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: m.name}})
 	w.makes(&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: m.name}, Spec: storagev1.CSINodeSpec{
-		Drivers: []storagev1.CSINodeDriver{{Name: v1alpha1.DiskDriverName, NodeID: m.name, Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(w.plan.slots))}}},
+		Drivers: []storagev1.CSINodeDriver{{Name: w.driver.Name, NodeID: m.name, Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(w.plan.slots))}}},
 	}})
 	now := &metav1.MicroTime{Time: time.Now()}
 	for _, key := range []client.ObjectKey{{Namespace: corev1.NamespaceNodeLease, Name: m.name}, {Namespace: namespace, Name: v1alpha1.AgentLeasePrefix + m.name}} {

@@ -19,6 +19,7 @@ import (
 // Mounter mounts on this machine, in the mount namespace of this process.
 type Mounter struct {
 	runner  run.Runner
+	replay  func(device string) error
 	targets keyed.Locks[string]
 	tasks   run.Tasks
 	stats   flights
@@ -37,7 +38,7 @@ func New(c Config) (*Mounter, error) {
 	if c.Runner == nil {
 		return nil, errors.New("a mounter needs a runner")
 	}
-	return &Mounter{runner: c.Runner}, nil
+	return &Mounter{runner: c.Runner, replay: replay}, nil
 }
 
 // Wait returns when no change is running, including changes whose callers gave up.
@@ -62,7 +63,7 @@ func (m *Mounter) mount(r mount.Request) error {
 		return err
 	}
 	if !r.Content.IsTree() { // a tree is repaired with its pool
-		if err := m.repair(source.device, r.Filesystem); err != nil {
+		if err := m.repair(source.device, r.Filesystem, r.Whole); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"golang.org/x/sys/unix"
+
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
@@ -68,7 +70,7 @@ func TestRepairFollowsTheExitCode(t *testing.T) {
 				}
 				return nil, runtest.Exit(c, tc.code, "what happened")
 			})
-			err := withTools(t, &s).repair(opened(t, ext4Device(1, ext4Recover, 10)), provision.Ext4)
+			err := withTools(t, &s).repair(opened(t, ext4Device(1, ext4Recover, 10)), provision.Ext4, false)
 			if (err != nil) != tc.fails || (tc.class == nil) == errors.Is(err, mount.ErrCorrupt) {
 				t.Errorf("got %v", err)
 			}
@@ -84,10 +86,10 @@ func TestRepairFollowsTheExitCode(t *testing.T) {
 func TestCleanFilesystemNeedsNoProcess(t *testing.T) {
 	var s runtest.Script
 	m := withTools(t, &s)
-	if err := m.repair(opened(t, ext4Device(1, 0, 10)), provision.Ext4); err != nil {
+	if err := m.repair(opened(t, ext4Device(1, 0, 10)), provision.Ext4, false); err != nil {
 		t.Error(err)
 	}
-	if err := m.repair(opened(t, xfsDevice(10)), provision.XFS); err != nil {
+	if err := m.repair(opened(t, xfsDevice(10)), provision.XFS, false); err != nil {
 		t.Error(err)
 	}
 	if calls := s.Calls(); len(calls) != 0 {
@@ -95,9 +97,65 @@ func TestCleanFilesystemNeedsNoProcess(t *testing.T) {
 	}
 }
 
+func TestAWholeCheckOfExt4IsMadeHoweverItWasUnmounted(t *testing.T) {
+	for name, state := range map[string]uint16{"cleanly": 1, "not cleanly": 0} {
+		var s runtest.Script
+		s.Handle("e2fsck", func(context.Context, run.Command) ([]byte, error) { return nil, nil })
+		device := opened(t, ext4Device(state, 0, 10))
+		if err := withTools(t, &s).repair(device, provision.Ext4, true); err != nil {
+			t.Error(err)
+		}
+		if calls := s.Calls(); len(calls) != 1 || !slices.Equal(calls[0].Args, []string{"-f", "-p", device.Name()}) {
+			t.Errorf("%s: ran %v", name, calls)
+		}
+	}
+}
+
+func TestAWholeCheckOfXFSRepairsNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		replay error
+		code   int
+		class  error // nil: it may be mounted
+		fails  bool
+	}{
+		"no damage":                        {},
+		"damage":                           {code: 1, class: mount.ErrCorrupt, fails: true},
+		"a log that is dirty still":        {code: 2, fails: true},
+		"a tool that was killed":           {code: -1, fails: true},
+		"a log that cannot be replayed":    {replay: unix.EUCLEAN, class: mount.ErrCorrupt, fails: true},
+		"a device that is busy":            {replay: unix.EBUSY, fails: true},
+		"a checksum of the log that fails": {replay: unix.EBADMSG, class: mount.ErrCorrupt, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s runtest.Script
+			replayed := ""
+			s.Handle("xfs_repair", func(_ context.Context, c run.Command) ([]byte, error) {
+				if replayed == "" {
+					t.Error("the log is not replayed before")
+				}
+				if tc.code == 0 {
+					return nil, nil
+				}
+				return nil, runtest.Exit(c, tc.code, "what happened")
+			})
+			m, device := withTools(t, &s), opened(t, xfsDevice(10))
+			m.replay = func(of string) error { replayed = of; return tc.replay }
+			err := m.repair(device, provision.XFS, true)
+			if (err != nil) != tc.fails || (tc.class == nil) == errors.Is(err, mount.ErrCorrupt) || replayed != device.Name() {
+				t.Errorf("replayed %q, got %v", replayed, err)
+			}
+			for _, c := range s.Calls() {
+				if tc.replay != nil || !slices.Equal(c.Args, []string{"-n", device.Name()}) {
+					t.Errorf("ran %v", c)
+				}
+			}
+		})
+	}
+}
+
 func TestDamagedVolumeIsNeverFormatted(t *testing.T) {
 	var s runtest.Script
-	err := withTools(t, &s).repair(opened(t, make([]byte, 4096)), provision.Ext4)
+	err := withTools(t, &s).repair(opened(t, make([]byte, 4096)), provision.Ext4, false)
 	if !errors.Is(err, mount.ErrCorrupt) || len(s.Calls()) != 0 {
 		t.Errorf("got %v after running %v", err, s.Calls())
 	}

@@ -21,6 +21,7 @@ const (
 	exitTimeout       = 8
 	exitSessionExists = 15
 	exitDaemon        = 18
+	exitFatalLogin    = 19
 	exitNoDaemon      = 20
 	exitNoRecord      = 21
 	exitRefused       = 24
@@ -31,8 +32,9 @@ var advice = map[int]string{
 	exitNoConnection: "no connection to the portal: check the address, and the network between node and target",
 	exitTimeout:      "the portal did not answer in time",
 	exitDaemon:       "iscsid does not answer: it must run on the node",
+	exitFatalLogin:   "target and node do not agree: the target's own password may be another one than /etc/iscsi/iscsid.conf on the node has (password_in)",
 	exitNoDaemon:     "iscsid does not run on the node",
-	exitRefused:      "the target refuses this node: allow the name in /etc/iscsi/initiatorname.iscsi there, without CHAP",
+	exitRefused:      "the target refuses this node: allow the name in /etc/iscsi/initiatorname.iscsi there; if it asks for a password (CHAP), the node needs that in /etc/iscsi/iscsid.conf",
 }
 
 // settings of a session. They are written for each login, because the node's iscsid.conf may say

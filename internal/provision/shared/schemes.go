@@ -29,8 +29,7 @@ func Schemes(by map[string]Disks) Finder {
 		f.Promises.Types = slices.DeleteFunc(f.Promises.Types, func(t Type) bool { return !slices.Contains(c.Types, t) })
 	}
 	f.Find = func(d Disk) (Disks, error) {
-		scheme, _, ok := strings.Cut(d.Handle, "://")
-		if disks, known := by[scheme]; ok && known {
+		if disks, known := by[schemeOf(d.Handle)]; known {
 			return disks, nil
 		}
 		has := "none"
@@ -42,6 +41,18 @@ func Schemes(by map[string]Disks) Finder {
 	}
 	return f
 }
+
+// schemeOf is the scheme of a handle; empty if it has none.
+func schemeOf(handle string) string {
+	scheme, _, ok := strings.Cut(handle, "://")
+	if !ok {
+		return ""
+	}
+	return scheme
+}
+
+// HasScheme says whether a handle is one of the provisioner that a scheme names.
+func HasScheme(handle, scheme string) bool { return scheme != "" && schemeOf(handle) == scheme }
 
 // with lets the provisioner of a disk do something.
 func (f Finder) with(d Disk, do func(Disks) error) error {

@@ -56,7 +56,7 @@ func (r *Replicator) Send(ctx context.Context, q provision.SendRequest, pipe *os
 
 // names returns the full names of the snapshots that a stream is made of.
 func (r *keeper) names(ctx context.Context, q provision.SendRequest) (base, target string, err error) {
-	name, err := r.p.locateVolume(ctx, q.Volume)
+	name, err := r.locate(ctx, q.Volume)
 	if err != nil {
 		return "", "", err
 	}

@@ -1,12 +1,15 @@
 package zfs_test
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/zfs"
@@ -24,8 +27,10 @@ func TestConformanceOfReplicationOnPlayedZFS(t *testing.T) {
 	}
 }
 
-// death ends a process before or after one of its commands that change something.
+// death ends a process before or after one of its commands that change something. If the command makes
+// something, the process can also end halfway, as in a loss of power.
 type death struct {
+	halve    func(run.Command) // leaves what ZFS makes first
 	mu       sync.Mutex
 	at, seen int
 	dead     bool
@@ -43,6 +48,10 @@ func (d *death) around(c run.Command, do func() ([]byte, error)) ([]byte, error)
 		return nil, errCrash
 	}
 	out, err := do()
+	if (c.Operation == "zfs create" || c.Operation == "zfs clone") && d.here() {
+		d.halve(c)
+		return nil, errCrash
+	}
 	if d.here() {
 		return nil, errCrash
 	}
@@ -71,7 +80,7 @@ func replicaNode(t *testing.T, tree string) conformance.ReplicaNode {
 	var current atomic.Pointer[death]
 	pass := func(at time.Time) { now.Store(&at) }
 	pass(time.Unix(1e9, 0))
-	current.Store(&death{})
+	current.Store(&death{halve: h.Halve})
 	h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) { return current.Load().around(c, do) }
 	c := config(h)
 	c.RefreshInterval = 10 * time.Millisecond
@@ -86,13 +95,13 @@ func replicaNode(t *testing.T, tree string) conformance.ReplicaNode {
 				p.Wait()
 			}
 			if current.Load().is() { // a process that ended crashes no more
-				current.Store(&death{})
+				current.Store(&death{halve: h.Halve})
 			}
 			p, stop = start(t, c)
 			return p
 		},
 		Crash: func(at int) func() bool {
-			this := &death{at: at}
+			this := &death{halve: h.Halve, at: at}
 			current.Store(this)
 			return this.is
 		},
@@ -120,5 +129,31 @@ func replicaNode(t *testing.T, tree string) conformance.ReplicaNode {
 				t.Errorf("there is left %s", left)
 			}
 		},
+	}
+}
+
+func TestACopyWithoutItsHeadIsNotANodeWithoutACopy(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-1", 1)
+	epoch := lineage.Epoch{Number: 1, ID: "e1"}
+	mark := provision.Mark{Promise: ownership.Promise{Epoch: epoch, Lineage: lineage.Lineage{{Epoch: epoch}}}, Opened: epoch}
+	if err := p.Replicator().Mark(t.Context(), "pvc-1", mark); err != nil {
+		t.Fatal(err)
+	}
+	h.Edit(func(zpools map[string]*zfstest.Zpool) {
+		all := zpools["tank"].Datasets
+		all[parent+"/elsewhere"] = all[volumes+"pvc-1"]
+		delete(all, volumes+"pvc-1")
+	})
+	p, _ = start(t, config(h))
+	if s, err := p.Replicator().State(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("state: %+v, %v, want ErrUnavailable", s, err)
+	}
+	if err := p.Replicator().Mark(t.Context(), "pvc-1", mark); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("marking: %v, want ErrUnavailable", err)
+	}
+	if _, err := p.Replicator().State(t.Context(), "pvc-2"); !errors.Is(err, provision.ErrNotFound) {
+		t.Errorf("a volume that never was: %v, want ErrNotFound", err)
 	}
 }

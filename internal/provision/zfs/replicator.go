@@ -1,7 +1,9 @@
 package zfs
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,11 +56,22 @@ type locked struct {
 	unlock func()
 }
 
+// locate returns the zpool with the copy of a volume. It returns ErrNotFound only if nothing of a copy is there.
+func (r *keeper) locate(ctx context.Context, id string) (string, error) {
+	name, err := r.p.locateVolume(ctx, id)
+	if errors.Is(err, provision.ErrNotFound) {
+		for _, z := range r.p.engine.All() {
+			err = cmp.Or(zpool.CopiesIn(z).Headless(id), err)
+		}
+	}
+	return name, err
+}
+
 func (r *keeper) lock(ctx context.Context, id string) (l locked, err error) {
 	if err := provision.CheckID(id); err != nil {
 		return l, err
 	}
-	if l.zpool, err = r.p.locateVolume(ctx, id); err != nil {
+	if l.zpool, err = r.locate(ctx, id); err != nil {
 		return l, err
 	}
 	l.unlock, err = r.p.engine.IDLocks.Lock(ctx, id)
@@ -141,7 +154,7 @@ func (r *Replicator) State(ctx context.Context, id string) (s provision.Replica,
 	if err := provision.CheckID(id); err != nil {
 		return s, err
 	}
-	name, err := r.p.locateVolume(ctx, id)
+	name, err := r.locate(ctx, id)
 	if err != nil {
 		return s, err
 	}

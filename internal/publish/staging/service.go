@@ -29,6 +29,12 @@ type Rescanner interface {
 	Rescan(ctx context.Context, id string) error
 }
 
+// Doubter is what Disks also are if a filesystem may have to be checked before it is mounted.
+type Doubter interface {
+	// Doubted says whether the whole filesystem of a volume is to be checked before it is mounted.
+	Doubted(ctx context.Context, id string) (bool, error)
+}
+
 // Wishes returns the spec of a volume as far as the node knows it; nil if it does not know
 // it at the moment.
 type Wishes interface {

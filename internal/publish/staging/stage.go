@@ -52,9 +52,15 @@ func (s *Service) use(ctx context.Context, r StageRequest) error {
 	if record, err = s.formatted(ctx, record, r.Filesystem); err != nil {
 		return err
 	}
+	whole := false
+	if d, is := s.disks.(Doubter); is {
+		if whole, err = d.Doubted(ctx, r.ID); err != nil {
+			return err
+		}
+	}
 	if err := s.disks.Mount(ctx, mount.Request{
 		Content: record.Content, Target: r.Path,
-		Filesystem: record.Filesystem, Options: options(record, r.Options), ReadOnly: r.ReadOnly,
+		Filesystem: record.Filesystem, Options: options(record, r.Options), ReadOnly: r.ReadOnly, Whole: whole,
 	}); err != nil {
 		return fmt.Errorf("mounting volume %s: %w", r.ID, err)
 	}

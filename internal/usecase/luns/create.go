@@ -114,6 +114,8 @@ func (c *call) check(v *v1alpha1.Volume) error {
 			d = "it is no shared disk"
 		case a.MaxShares != want.MaxShares || v.Spec.Replication.Factor != want.Factor || a.Yields != want.Yields:
 			d = "its disk is shared in another way"
+		case a.CheckFilesystem != want.Check:
+			d = "its filesystem is checked in another way (spec.replication.attachments.checkFilesystem)"
 		case failsOver(v) && want.OnDemand:
 			d = "it fails over by itself (spec.replication.failover.automatic)"
 		case !failsOver(v) && !want.OnDemand:
@@ -150,7 +152,7 @@ func (c *call) object() *v1alpha1.Volume {
 		Replication: v1alpha1.Replication{
 			Factor: r.Attachments.Factor, Kind: v1alpha1.ReplicationAttachments,
 			Failover:    &v1alpha1.Failover{Automatic: !r.Attachments.OnDemand},
-			Attachments: &v1alpha1.Attachments{MaxShares: r.Attachments.MaxShares, Yields: r.Attachments.Yields, Blank: true},
+			Attachments: &v1alpha1.Attachments{MaxShares: r.Attachments.MaxShares, Yields: r.Attachments.Yields, CheckFilesystem: r.Attachments.Check, Blank: true},
 		},
 	}}
 	v.Name, v.Finalizers = c.name, []string{v1alpha1.VolumeFinalizer}

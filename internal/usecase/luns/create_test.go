@@ -144,6 +144,25 @@ func TestAClassDecidesWhetherItsVolumesFailOverByThemselves(t *testing.T) {
 	}
 }
 
+func TestAClassDecidesWhetherFilesystemsAreChecked(t *testing.T) {
+	asks := func(check bool) volumes.Request {
+		return claim(1, func(r *volumes.Request) { r.Attachments.Check = check })
+	}
+	for _, check := range []bool{false, true} {
+		s := lagging.New(t, lun("a", 2*gi))
+		if _, err := service(s, s.Client()).Create(t.Context(), asks(check)); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, s).volumes[0].Spec.Replication.Attachments.CheckFilesystem; got != check {
+			t.Errorf("a class with checks %t makes a volume with checks %t", check, got)
+		}
+		_, err := service(s, s.Client()).Create(t.Context(), asks(!check))
+		if !errors.Is(err, provision.ErrConflict) || !strings.Contains(err.Error(), "checkFilesystem") {
+			t.Errorf("checks %t: asked for the other one the answer is %v", check, err)
+		}
+	}
+}
+
 func TestWithoutALUNNothingIsMade(t *testing.T) {
 	s := lagging.New(t, lun("small", gi/2))
 	_, err := service(s, s.Client()).Create(t.Context(), claim(1))

@@ -49,6 +49,8 @@ type Attachments struct {
 	MaxShares, Factor int32
 	// Yields: a standby gives its slot on a node to a volume that a pod waits for.
 	Yields bool
+	// Check has the whole filesystem checked after an unclean end.
+	Check bool
 	// OnDemand: an administrator decides about each failover.
 	OnDemand bool
 }

@@ -29,6 +29,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: blank
       type:
         scalar: boolean
+    - name: checkFilesystem
+      type:
+        scalar: boolean
     - name: disk
       type:
         namedType: dev.berth.berth.api.v1alpha1.SharedDisk
@@ -93,6 +96,34 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+- name: dev.berth.berth.api.v1alpha1.DiskOrder
+  map:
+    fields:
+    - name: handle
+      type:
+        scalar: string
+    - name: id
+      type:
+        scalar: string
+    - name: problem
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: state
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.DiskOrderState
+    - name: volume
+      type:
+        scalar: string
+    - name: wish
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.DiskWish
+- name: dev.berth.berth.api.v1alpha1.DiskOrderState
+  scalar: string
+- name: dev.berth.berth.api.v1alpha1.DiskWish
+  scalar: string
 - name: dev.berth.berth.api.v1alpha1.Epoch
   map:
     fields:
@@ -827,6 +858,14 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: diskOrders
+      type:
+        list:
+          elementType:
+            namedType: dev.berth.berth.api.v1alpha1.DiskOrder
+          elementRelationship: associative
+          keys:
+          - handle
     - name: features
       type:
         list:

@@ -107,3 +107,32 @@ func TestATwinOfADiskIsRefused(t *testing.T) {
 		t.Errorf("a disk with two sessions: %v", err)
 	}
 }
+
+// TestATargetThatAsksForAPasswordGetsThatOfTheMachine: open-iscsi takes it from its own configuration.
+func TestATargetThatAsksForAPasswordGetsThatOfTheMachine(t *testing.T) {
+	s := newSAN(t)
+	s.target.asks("a", password{"name-of-a", "secret-of-a"}, password{"name-of-target", "secret-of-target"})
+	for name, configured := range map[string][2]password{
+		"none":                             {},
+		"another one of the node":          {{"name-of-a", "other-secret"}, {"name-of-target", "secret-of-target"}},
+		"another one of the target itself": {{"name-of-a", "secret-of-a"}, {"name-of-target", "other-secret"}},
+	} {
+		machineHas(t, configured[0], configured[1])
+		s.must(s.nodes["a"].Attach(t.Context(), disk))
+		s.nodes["a"].Wait()
+		v, err := s.nodes["a"].Look(t.Context(), disk)
+		s.must(err)
+		if v.Link != ownership.AttachFailed || !strings.Contains(v.Problem, "/etc/iscsi/iscsid.conf") {
+			t.Errorf("with the password %q the disk is %v: %s", name, v.Link, v.Problem)
+		}
+		if s.session("a") != "" {
+			t.Fatalf("with the password %q there is a session", name)
+		}
+	}
+	machineHas(t, password{"name-of-a", "secret-of-a"}, password{"name-of-target", "secret-of-target"})
+	s.attach("a")
+	s.take("a", 0, key("a", 1))
+	d := s.open("a")
+	defer d.Close()
+	s.must(d.Write("1"))
+}

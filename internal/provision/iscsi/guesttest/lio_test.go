@@ -69,7 +69,7 @@ mount -o remount,sync /
 echo 'SUBSYSTEM=="block", OPTIONS:="nowatch"' > /run/udev/rules.d/99-nowatch.rules
 udevadm control --reload`)
 	put(t, "/etc/iscsi/initiatorname.iscsi", "InitiatorName="+initiator("default")+"\n")
-	put(t, "/etc/iscsi/iscsid.conf", "iscsid.startup = /sbin/iscsid\nnode.startup = manual\n")
+	machineHas(t, password{}, password{})
 	for _, n := range nodes {
 		sh(t, fmt.Sprintf(`test -e /etc/iscsi/ifaces/%[1]s || iscsiadm -m iface -I %[1]s -o new
 iscsiadm -m iface -I %[1]s -o update -n iface.initiatorname -v %[2]s`, n, initiator(n)))
@@ -133,6 +133,33 @@ func (l *target) allow(node string) {
 	l.t.Helper()
 	l.allowed[node] = true
 	sh(l.t, fmt.Sprintf("mkdir -p %[1]s/lun_1; test -e %[1]s/lun_1/unit || ln -s %[2]s/lun/lun_1 %[1]s/lun_1/unit", acl(node), portalDir))
+}
+
+// password is a name and a secret of CHAP.
+type password struct{ name, secret string }
+
+// asks has the target let a node in by its password alone, and prove itself by its own.
+func (l *target) asks(node string, of, itself password) {
+	l.t.Helper()
+	put(l.t, portalDir+"/attrib/authentication", "1")
+	for file, text := range map[string]string{"userid": of.name, "password": of.secret, "userid_mutual": itself.name, "password_mutual": itself.secret} {
+		put(l.t, acl(node)+"/auth/"+file, text)
+	}
+}
+
+// machineHas configures the machine's open-iscsi: with its own password and with the target's, or with none.
+func machineHas(t testing.TB, own, target password) {
+	t.Helper()
+	text := "iscsid.startup = /sbin/iscsid\nnode.startup = manual\n"
+	if own.name != "" {
+		text += fmt.Sprintf(`node.session.auth.authmethod = CHAP
+node.session.auth.username = %s
+node.session.auth.password = %s
+node.session.auth.username_in = %s
+node.session.auth.password_in = %s
+`, own.name, own.secret, target.name, target.secret)
+	}
+	put(t, "/etc/iscsi/iscsid.conf", text)
 }
 
 func (l *target) refuse(node string) {

@@ -38,13 +38,22 @@ type Disks struct {
 	// What it has forgotten it reads again. turns counts the orders, for a Look that overlaps with the next one.
 	kept  map[string]bool
 	turns map[string]uint64
+	// answered is since when this process knows the answer to an order, by volume. The answer's own time is that of
+	// the controller's clock.
+	answered map[string]known
+}
+
+// known is the answer to the order of an id.
+type known struct {
+	id    string
+	since time.Time
 }
 
 var _ shared.Disks = (*Disks)(nil)
 
 // New returns the disks of a node. machine is what the node does by itself.
 func New(machine shared.Disks, book Book, c clock.PassiveClock) *Disks {
-	return &Disks{Disks: machine, book: book, clock: c, kept: map[string]bool{}, turns: map[string]uint64{}}
+	return &Disks{Disks: machine, book: book, clock: c, kept: map[string]bool{}, turns: map[string]uint64{}, answered: map[string]known{}}
 }
 
 // Capabilities implements shared.Disks.
@@ -81,11 +90,23 @@ func (p *Disks) Look(ctx context.Context, d shared.Disk) (shared.View, error) {
 	case here:
 		p.keep(d, turn)
 		return view, nil
-	case p.clock.Since(order.Since) > appears:
-		return failed(fmt.Sprintf("the disk is attached since %s, and no device of its identity has appeared", order.Since.UTC().Format(time.RFC3339))), nil
+	case p.knows(d, order.ID) > appears:
+		return failed(fmt.Sprintf("a controller has said at %s that the disk is attached, and no device of its identity has appeared for %v",
+			order.Since.UTC().Format(time.RFC3339), appears)), nil
 	}
 	// The kernel was told to forget the device, or has not noticed it yet.
 	return shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}, p.Disks.Attach(ctx, d)
+}
+
+// knows is for how long this process has known the answer to an order.
+func (p *Disks) knows(d shared.Disk, id string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	if p.answered[d.Volume].id != id {
+		p.answered[d.Volume] = known{id, now}
+	}
+	return now.Sub(p.answered[d.Volume].since)
 }
 
 func failed(problem string) shared.View {
@@ -157,5 +178,6 @@ func (p *Disks) drop(d shared.Disk) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.kept, d.Volume)
+	delete(p.answered, d.Volume)
 	p.turns[d.Volume]++
 }

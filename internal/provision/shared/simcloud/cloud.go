@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -33,6 +34,9 @@ type Config struct {
 	Lag time.Duration
 	// Online: a disk can be made larger while it is attached.
 	Online bool
+	// Dir, if set, has the disks: each is made there before Create, and machines are nodes of processes of this
+	// machine, as In has them.
+	Dir string
 }
 
 // usual is how long an attach and a detach take.
@@ -61,6 +65,7 @@ type disk struct {
 	bytes  int64
 	shares int
 	target *simdisk.Target
+	socket socket
 	// plugs are the disk as the kernels of machines have it.
 	plugs map[string]*simdisk.Node
 }
@@ -125,12 +130,32 @@ func (c *Cloud) Create(ctx context.Context, handle string, s Spec) error {
 			}
 			return nil
 		}
-		c.disks[handle] = &disk{
-			handle: handle, bytes: s.Bytes, shares: s.Shares, plugs: map[string]*simdisk.Node{},
-			target: simdisk.New(simdisk.Config{Identity: s.Identity, Shares: 1 << 10, Persistent: true}),
+		d := &disk{handle: handle, bytes: s.Bytes, shares: s.Shares, plugs: map[string]*simdisk.Node{}}
+		if err := d.place(c.c.Dir, s.Identity); err != nil {
+			return err
 		}
+		c.disks[handle] = d
 		return nil
 	})
+}
+
+// place makes the disk's target: in memory, or in a directory of disks.
+func (d *disk) place(disks string, identity provision.Identity) error {
+	if disks == "" {
+		d.target = simdisk.New(simdisk.Config{Identity: identity, Shares: 1 << 10, Persistent: true})
+		d.socket = memory{d.target}
+		return nil
+	}
+	name, err := simdisk.NameOf(Scheme, d.handle)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(disks, name)
+	if d.target, err = simdisk.OpenDisk(dir); err != nil {
+		return err
+	}
+	d.socket = directory{memory{d.target}, dir}
+	return nil
 }
 
 // Delete deletes a disk that is attached to no machine.

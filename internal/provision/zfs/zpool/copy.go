@@ -157,14 +157,15 @@ func (z CopyFacts) lost(c *Copy) bool {
 }
 
 // appoint finds the strands that stand for volumes: of those that were heads the last one, if there is
-// no head.
+// no head. A head that a loss of power left half made is none.
 func (z CopyFacts) appoint() {
 	for _, c := range z.Copies {
 		if z.lost(c) {
 			c.Damage = fmt.Errorf("%w: the record of the copy is missing, and its points are there", provision.ErrUnavailable)
 		}
 		last := uint64(0)
-		if z.Datasets[LiveName(c.Parent, c.ID)] == nil && len(z.ending(c.Parent, c.ID)) == 0 {
+		head := z.Datasets[LiveName(c.Parent, c.ID)]
+		if (head == nil || head.unfinished) && len(z.ending(c.Parent, c.ID)) == 0 {
 			for _, d := range z.parts(c) {
 				if d.wasHead {
 					last = max(last, d.strand)
@@ -203,6 +204,17 @@ func (z CopyFacts) Copy(id string) (c *Copy, name string, d *Dataset, err error)
 	}
 	c = z.copyOf(d)
 	return c, name, d, c.Damage
+}
+
+// Headless returns ErrUnavailable if there is a copy of a volume, whose head others moved away or
+// destroyed. A node with such a copy is not one without a copy.
+func (z CopyFacts) Headless(id string) error {
+	for name, c := range z.Copies {
+		if _, d := z.Volume(id); c.ID == id && d == nil && (c.Exists || c.Damage != nil) && len(z.ending(c.Parent, id)) == 0 {
+			return fmt.Errorf("%w: %s has points of a copy whose head %s is gone: rename the head back if others moved it away", provision.ErrUnavailable, name, LiveName(c.Parent, id))
+		}
+	}
+	return nil
 }
 
 // endMark is in the name of a head in the trash while the rest of its copy is there. A rename is what

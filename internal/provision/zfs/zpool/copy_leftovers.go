@@ -3,6 +3,7 @@ package zpool
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"berth.dev/berth/internal/run"
 )
@@ -22,8 +23,8 @@ func (p CopyPlanner) copyLeftovers(z CopyFacts, c *Copy) []Step {
 	}
 	parts := z.parts(c)
 	names := slices.Sorted(maps.Keys(parts))
-	// Strands without snapshots go first: they would be heirs of each other.
-	for _, leftover := range []func(CopyFacts, *Copy, string, bool) (Step, bool){p.emptyStrand, p.pointLeftover, p.strandLeftover} {
+	// Strands without snapshots go before others: they would be heirs of each other.
+	for _, leftover := range []func(CopyFacts, *Copy, string, bool) (Step, bool){p.halfHead, p.emptyStrand, p.pointLeftover, p.strandLeftover} {
 		for _, name := range names {
 			if step, ok := leftover(z, c, name, deleted); ok {
 				return []Step{step}
@@ -34,6 +35,15 @@ func (p CopyPlanner) copyLeftovers(z CopyFacts, c *Copy) []Step {
 		return p.endSteps(c)
 	}
 	return nil
+}
+
+// halfHead removes a head that a loss of power left half made: it would hold its point for ever. Its
+// origin shows that Berth made it.
+func (p CopyPlanner) halfHead(z CopyFacts, c *Copy, name string, _ bool) (Step, bool) {
+	if d := z.Datasets[name]; !d.unfinished || !strings.HasPrefix(d.origin, CopyName(c.Parent, c.ID)+"/") {
+		return Step{}, false
+	}
+	return p.destroyStep(z.Facts, name), true
 }
 
 // pointLeftover removes a snapshot that the record does not name, or has a clone take it over.

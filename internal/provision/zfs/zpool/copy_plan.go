@@ -123,6 +123,7 @@ func (p CopyPlanner) Head(z CopyFacts, id string, props []string) ([]Step, error
 			of = strand
 		}
 	}
+	first = append(first, p.discardSteps(z.Facts, id)...)
 	return append(append(first, p.headStep(c, d, of+"@"+at, props)), steps...), nil
 }
 

@@ -19,6 +19,9 @@ type AttachmentsApplyConfiguration struct {
 	// blank says that the disk was empty when the volume got it. A filesystem that was not made for this
 	// volume is what another one left: no node mounts it.
 	Blank *bool `json:"blank,omitempty"`
+	// checkFilesystem has the whole filesystem checked before a mount if the writer before did not end
+	// cleanly. Otherwise its journal is replayed, and nothing more is checked.
+	CheckFilesystem *bool `json:"checkFilesystem,omitempty"`
 }
 
 // AttachmentsApplyConfiguration constructs a declarative configuration of the Attachments type for use with
@@ -64,5 +67,13 @@ func (b *AttachmentsApplyConfiguration) WithDisk(value *SharedDiskApplyConfigura
 // If called multiple times, the Blank field is set to the value of the last call.
 func (b *AttachmentsApplyConfiguration) WithBlank(value bool) *AttachmentsApplyConfiguration {
 	b.Blank = &value
+	return b
+}
+
+// WithCheckFilesystem sets the CheckFilesystem field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CheckFilesystem field is set to the value of the last call.
+func (b *AttachmentsApplyConfiguration) WithCheckFilesystem(value bool) *AttachmentsApplyConfiguration {
+	b.CheckFilesystem = &value
 	return b
 }

@@ -25,6 +25,9 @@ type StorageNodeStatusApplyConfiguration struct {
 	// does not list a feature, and Berth does not ask it for that: the agent would not refuse,
 	// but do something else.
 	Features []string `json:"features,omitempty"`
+	// diskOrders are what the node asks of the controllers about shared disks that they attach, as
+	// those of a cloud. The agent of shared disks places them, and the controllers answer.
+	DiskOrders []DiskOrderApplyConfiguration `json:"diskOrders,omitempty"`
 	// conditions: Ready is True while the agent can list its pools.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -70,6 +73,19 @@ func (b *StorageNodeStatusApplyConfiguration) WithVolumesRevision(value string) 
 func (b *StorageNodeStatusApplyConfiguration) WithFeatures(values ...string) *StorageNodeStatusApplyConfiguration {
 	for i := range values {
 		b.Features = append(b.Features, values[i])
+	}
+	return b
+}
+
+// WithDiskOrders adds the given value to the DiskOrders field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the DiskOrders field.
+func (b *StorageNodeStatusApplyConfiguration) WithDiskOrders(values ...*DiskOrderApplyConfiguration) *StorageNodeStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithDiskOrders")
+		}
+		b.DiskOrders = append(b.DiskOrders, *values[i])
 	}
 	return b
 }

@@ -1,34 +1,48 @@
-package controller
+package cut
 
 import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 )
 
-// The cache keeps only the fields of foreign objects that this process reads: a
-// cluster has many pods and claims, and few are Berth's. A field that is cut looks
-// empty, so code that reads another field must add it here.
+// Foreign returns how the cached objects of each foreign kind are cut that controllers of a driver watch. Places says
+// that the process chooses places for volumes, and so must know where pods may run.
+func Foreign(d driver.Driver, places bool) map[client.Object]toolscache.TransformFunc {
+	node := plainNode
+	if places {
+		node = labelledNode
+	}
+	return map[client.Object]toolscache.TransformFunc{
+		&corev1.Node{}:                  node,
+		&corev1.PersistentVolume{}:      persistentVolume(d),
+		&corev1.PersistentVolumeClaim{}: claim,
+		&corev1.Pod{}:                   pod(d),
+		&storagev1.VolumeAttachment{}:   attachment,
+	}
+}
 
-// cutLabelledNode is cutNode for the extender and for volumes with epochs. They also need the labels,
-// which decide which PersistentVolumes a Node can reach, and where pods may run.
-func cutLabelledNode(obj any) (any, error) {
-	cut, err := cutNode(obj)
+// labelledNode is plainNode with all labels: they decide which PersistentVolumes a Node can reach, and where pods may
+// run.
+func labelledNode(obj any) (any, error) {
+	cut, err := plainNode(obj)
 	if node, ok := obj.(*corev1.Node); ok && err == nil {
 		cut.(*corev1.Node).Labels = node.Labels
 	}
 	return cut, err
 }
 
-// cutNode keeps the name, the Ready condition, the cordon and taints that keep pods away, the word of a
+// plainNode keeps the name, the boot, the Ready condition, the cordon and taints that keep pods away, the word of a
 // power system, and the labels of volumes.
-func cutNode(obj any) (any, error) {
+func plainNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil
@@ -43,6 +57,7 @@ func cutNode(obj any) (any, error) {
 			metav1.SetMetaDataLabel(&cut.ObjectMeta, key, value)
 		}
 	}
+	cut.Status.NodeInfo.BootID = node.Status.NodeInfo.BootID
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			cut.Status.Conditions = []corev1.NodeCondition{{Type: condition.Type, Status: condition.Status}}
@@ -51,10 +66,10 @@ func cutNode(obj any) (any, error) {
 	return cut, nil
 }
 
-// cutPersistentVolume keeps of the driver's own volumes their place, size, class and claim. Of
+// persistentVolume keeps of the driver's own volumes their place, size, class and claim. Of
 // an available PersistentVolume, of which there are few, it keeps everything that is
 // matched with claims.
-func cutPersistentVolume(d driver.Driver) toolscache.TransformFunc {
+func persistentVolume(d driver.Driver) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		pv, ok := obj.(*corev1.PersistentVolume)
 		if !ok {
@@ -81,52 +96,62 @@ func cutPersistentVolume(d driver.Driver) toolscache.TransformFunc {
 	}
 }
 
-// cutClaim keeps the spec, the class, the selected node and the pod that owns the claim.
-func cutClaim(obj any) (any, error) {
-	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+// claim keeps the spec, the class, the selected node and the pod that owns the claim.
+func claim(obj any) (any, error) {
+	c, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return obj, nil
 	}
-	cut := &corev1.PersistentVolumeClaim{ObjectMeta: identity(claim), Spec: claim.Spec}
-	cut.OwnerReferences = claim.OwnerReferences
+	cut := &corev1.PersistentVolumeClaim{ObjectMeta: identity(c), Spec: c.Spec}
+	cut.OwnerReferences = c.OwnerReferences
 	for _, key := range []string{schedule.SelectedNode, corev1.BetaStorageClassAnnotation} {
-		if value, ok := claim.Annotations[key]; ok {
+		if value, ok := c.Annotations[key]; ok {
 			metav1.SetMetaDataAnnotation(&cut.ObjectMeta, key, value)
 		}
 	}
 	return cut, nil
 }
 
-// cutPod keeps the driver's inline volumes and the state of the pod. Of a pod that has no
+// pod keeps the driver's inline volumes and the state of the pod. Of a pod that has no
 // node yet it also keeps the claims, for the extender; and of all pods if the driver's volumes have
 // epochs, whose oversight must know which pods use them, and where those may run.
-func cutPod(d driver.Driver) toolscache.TransformFunc {
+func pod(d driver.Driver) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
-		pod, ok := obj.(*corev1.Pod)
+		p, ok := obj.(*corev1.Pod)
 		if !ok {
 			return obj, nil
 		}
-		cut := &corev1.Pod{ObjectMeta: identity(pod)}
-		cut.Spec.NodeName, cut.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
+		cut := &corev1.Pod{ObjectMeta: identity(p)}
+		cut.Spec.NodeName, cut.Status.Phase = p.Spec.NodeName, p.Status.Phase
 		stated := false
-		for i := range pod.Spec.Volumes {
-			v := &pod.Spec.Volumes[i]
+		for i := range p.Spec.Volumes {
+			v := &p.Spec.Volumes[i]
 			ours := d.Describes(v)
-			claim := v.PersistentVolumeClaim != nil || v.Ephemeral != nil
-			if ours || claim && (pod.Spec.NodeName == "" || d.Epochs()) {
+			claims := v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+			if ours || claims && (p.Spec.NodeName == "" || d.Epochs()) {
 				cut.Spec.Volumes = append(cut.Spec.Volumes, *v)
 			}
-			stated = stated || ours || claim && d.Epochs()
+			stated = stated || ours || claims && d.Epochs()
 		}
 		if d.Epochs() && len(cut.Spec.Volumes) > 0 {
-			cut.Spec.Tolerations, cut.Spec.NodeSelector, cut.Spec.Affinity = pod.Spec.Tolerations, pod.Spec.NodeSelector, nodeAffinity(pod)
+			cut.Status.Conditions = scheduled(p.Status.Conditions)
+			cut.Spec.Tolerations, cut.Spec.NodeSelector, cut.Spec.Affinity = p.Spec.Tolerations, p.Spec.NodeSelector, nodeAffinity(p)
 		}
 		if stated {
-			cut.Status.InitContainerStatuses = states(pod.Status.InitContainerStatuses)
-			cut.Status.ContainerStatuses = states(pod.Status.ContainerStatuses)
+			cut.Status.InitContainerStatuses = states(p.Status.InitContainerStatuses)
+			cut.Status.ContainerStatuses = states(p.Status.ContainerStatuses)
 		}
 		return cut, nil
 	}
+}
+
+// attachment keeps which volume is attached to which node.
+func attachment(obj any) (any, error) {
+	a, ok := obj.(*storagev1.VolumeAttachment)
+	if !ok {
+		return obj, nil
+	}
+	return &storagev1.VolumeAttachment{ObjectMeta: identity(a), Spec: a.Spec}, nil
 }
 
 func nodeAffinity(pod *corev1.Pod) *corev1.Affinity {
@@ -134,6 +159,16 @@ func nodeAffinity(pod *corev1.Pod) *corev1.Affinity {
 		return nil
 	}
 	return &corev1.Affinity{NodeAffinity: pod.Spec.Affinity.NodeAffinity}
+}
+
+// scheduled keeps since when the pod has its node.
+func scheduled(of []corev1.PodCondition) (cut []corev1.PodCondition) {
+	for i := range of {
+		if c := &of[i]; c.Type == corev1.PodScheduled {
+			cut = append(cut, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+	return cut
 }
 
 func states(of []corev1.ContainerStatus) []corev1.ContainerStatus {
