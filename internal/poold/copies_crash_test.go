@@ -96,14 +96,6 @@ func waiting(t *testing.T, reads *os.File) (bytes int) {
 	return bytes
 }
 
-// descriptors counts those of this process.
-func descriptors(t *testing.T) int {
-	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	return len(all)
-}
-
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -128,7 +120,7 @@ func TestAPooldThatIsKilledEndsTheStreamsOfItsCallers(t *testing.T) {
 		must(t, poold.Run(t.Context(), poold.Config{Socket: s, Node: localNode(newDisks())}))
 		return
 	}
-	before := descriptors(t)
+	before := poold.Descriptors(t)
 	s := socket(t)
 	p, out := again(t, asPoold, s)
 	client := connected(t, s)
@@ -162,9 +154,7 @@ func TestAPooldThatIsKilledEndsTheStreamsOfItsCallers(t *testing.T) {
 		_ = f.Close()
 	}
 	_ = client.Close()
-	if after := descriptors(t); after != before {
-		t.Errorf("%d descriptors are open, and %d were before", after, before)
-	}
+	poold.AreClosed(t, before)
 }
 
 // told is a Replicator that tells when a stream has ended.
@@ -190,7 +180,7 @@ func TestACallerThatIsKilledEndsItsStreams(t *testing.T) {
 		callAndHang(t, s)
 		return
 	}
-	before := descriptors(t)
+	before := poold.Descriptors(t)
 	s, d := socket(t), newDisks()
 	disks := memory.New(d, nil)
 	copies := told{disks.Replicator(), make(chan error, 1), make(chan error, 1)}
@@ -223,9 +213,7 @@ func TestACallerThatIsKilledEndsItsStreams(t *testing.T) {
 	must(t, copies.Abort(t.Context(), "pvc-2"))
 	stop()
 	must(t, out.Close())
-	if after := descriptors(t); after != before {
-		t.Errorf("%d descriptors are open, and %d were before", after, before)
-	}
+	poold.AreClosed(t, before)
 }
 
 // callAndHang sends and receives, and never ends. It says a line when the first stream is under way.

@@ -57,7 +57,7 @@ var (
 	ctlAgrees    = denied("berth-volume-ownership", "only a person approves the loss of data")
 	ctlPhase     = denied("berth-volume-ownership", "within an epoch a controller makes the primary Fenced and nothing else")
 	ctlAsks      = denied("berth-volume-ownership", "without automatic failover only a person asks for a fence")
-	ctlEntry     = denied("berth-volume-ownership", "a controller reserves a replica, marks it Removing, or counts on it again, and ends an attachment; the rest of an entry is its node's")
+	ctlEntry     = denied("berth-volume-ownership", "a controller reserves a replica, marks it Removing, or counts on it again, and ends an attachment without a writer; the rest of an entry is its node's")
 	ctlBegins    = denied("berth-volume-ownership", "a new epoch changes no entry, and adds only that of its primary")
 	onlyBerth    = denied("berth-volume-ownership", "only Berth writes status.ownership of a Volume; a person may write its fields approved and fenceRequest")
 )
@@ -249,6 +249,7 @@ var ownershipCases = map[string]ownershipCase{
 	"a controller marks a replica":                   {by: byController, change: counted("n2", v1alpha1.OwnedRemoving)},
 	"a controller counts on a replica again":         {before: counted("n2", v1alpha1.OwnedRemoving), by: byController, change: counted("n2", v1alpha1.OwnedSyncing)},
 	"a controller ends an attachment":                {volume: shared, before: counted("n2", v1alpha1.OwnedRemoving), by: byController, change: counted("n2", v1alpha1.OwnedGone)},
+	"a controller ends a writer's attachment":        {volume: shared, before: counted("n1", v1alpha1.OwnedRemoving), by: byController, change: counted("n1", v1alpha1.OwnedGone), refusal: ctlEntry},
 	"a controller drops an entry":                    {before: counted("n2", v1alpha1.OwnedGone), by: byController, change: owns(uncounted)},
 	"a controller mends a record":                    {by: byController, change: takenBy("n2", 9)},
 	"a controller requests a fence":                  {volume: shared, by: byController, change: asksFor("n2")},

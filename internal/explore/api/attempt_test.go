@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -51,14 +52,15 @@ func object(name string, v *ownership.Volume) (*v1alpha1.Volume, error) {
 	return record.Into(o, v)
 }
 
-// others are the processes that must not make the write. Three writes have more than one possible
+// others are the processes that must not make the write. Four writes have more than one possible
 // author: a new epoch looks like a repair, which every node with a replica and every controller
-// may write; a replica that was to go is counted on again by the controller or its node; and an account with the
+// may write; a replica that was to go is counted on again by the controller or its node; the removal of an
+// attachment is ended by its node, or by a controller if the cluster has no such node; and an account with the
 // right to create failovers.berth.dev may ask a standby to shut the writer out, as controllers do. Here a
 // scheduler's account has that right, too: its role has every right of the group, and the chart's has not.
 func others(w explore.Written) (wrong []string) {
 	for _, who := range everybody {
-		if who == actor(w) || mayRepair(w, who) || who == controller && again(w) != "" || again(w) == who || (who == person || who == scheduler) && asks(w) {
+		if who == actor(w) || mayRepair(w, who) || who == controller && (again(w) != "" || ends(w)) || again(w) == who || (who == person || who == scheduler) && asks(w) {
 			continue
 		}
 		wrong = append(wrong, who)
@@ -98,6 +100,18 @@ func again(w explore.Written) string {
 		}
 	}
 	return ""
+}
+
+// ends tells whether the removal of an attachment ends, if that is all that changes.
+func ends(w explore.Written) bool {
+	ended := *w.Before
+	ended.Replicas = slices.Clone(w.Before.Replicas)
+	for i, e := range w.After.Replicas {
+		if i < len(ended.Replicas) && e.State == ownership.Gone && ended.Replicas[i].State == ownership.Removing {
+			ended.Replicas[i].State = ownership.Gone
+		}
+	}
+	return w.Before.Kind.Traits().Attaches && !reflect.DeepEqual(&ended, w.Before) && reflect.DeepEqual(&ended, w.After)
 }
 
 // unseen are the mistakes that an API server cannot see in a write, each with the reason.
