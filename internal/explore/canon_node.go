@@ -279,6 +279,7 @@ func (c *canon) pending(p *pending) {
 		c.nodes(p.wanted)
 		c.nodes(p.waiting)
 		c.nodes(p.leaving)
+		c.nodes(p.unseen)
 		c.nodes(p.deleted)
 		c.volume(a.Next)
 	case ownership.Persist, ownership.Open, ownership.Close:

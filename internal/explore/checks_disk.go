@@ -54,20 +54,25 @@ func (w diskJudge) checkAttachments(old, v *ownership.Volume, p *pending) {
 	if v.ExpireAt.IsZero() && !old.ExpireAt.IsZero() {
 		w.truth.usedAt = w.now
 	}
-	left, gone := 0, 0
+	left, gone, forsaken, stuck := 0, 0, 0, 0 // stuck: on its way out where nobody can end it
 	for _, e := range v.Replicas {
 		before, had := old.Replica(e.Node)
-		switch {
+		switch at := uint8(1) << indexOf(e.Node); {
 		case !going(e.State):
 			left++
+		case p.unseen&at != 0 && had && going(before.State):
+			stuck++
 		case had && !going(before.State):
 			w.checkMarked(old, e.Node, p)
-			if !w.cfg.Yields || p.waiting&(1<<indexOf(e.Node)) == 0 {
+			if p.deleted&at != 0 {
+				forsaken++
+			}
+			if !w.cfg.Yields || p.waiting&at == 0 {
 				gone++
 			}
 		}
 	}
-	if gone > 0 && left == 0 && len(old.Replicas) > 1 && p.unused < ownership.ExpireAfter && !w.truth.restored && !old.Deleting {
+	if gone > forsaken && left+stuck == 0 && len(old.Replicas) > 1 && p.unused < ownership.ExpireAfter && !w.truth.restored && !old.Deleting {
 		w.fail("expiry: all attachments go %v after the volume was used", p.unused)
 	}
 }
@@ -101,7 +106,7 @@ func (w diskJudge) mayGo(old *ownership.Volume, node string, p *pending) bool {
 	switch {
 	case w.spares(old, &e, p), e.State == ownership.Failed, p.unused >= ownership.ExpireAfter, w.truth.restored:
 		return true
-	case (unmet != 0 || p.deleted&(1<<indexOf(node)) != 0) && len(old.Replicas) >= w.cfg.Shares:
+	case unmet != 0 && len(old.Replicas) >= w.cfg.Shares, p.deleted&(1<<indexOf(node)) != 0:
 		return true
 	}
 	return w.cfg.Yields && p.waiting&(1<<indexOf(node)) != 0

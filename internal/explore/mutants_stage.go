@@ -69,6 +69,11 @@ var stageMutants = []Mutant{
 		r.Stage, r.Tend = r.Stage.Without("step down"), r.Tend.Without("step down")
 	}},
 	{"nobody-gives-up", "an epoch that nobody uses ends by itself", func(r *Rules) { r.Tend = r.Tend.Without("give up") }},
+	{"admits-before-closing", "a writer that was fenced cannot write, so it may say that it has stopped", func(r *Rules) {
+		r.Tend = r.Tend.Alter("admit fence", seeing(func(f *ownership.NodeFacts) {
+			f.Copy.Closed = f.Record.Epoch
+		}))
+	}},
 	{"lost-copy-released", "a writer whose copy is gone releases what it has now", func(r *Rules) {
 		r.Unstage = r.Unstage.Without("lost copy").Alter("release", seeing(func(f *ownership.NodeFacts) {
 			if f.Record.Primary.Phase == ownership.Active {

@@ -44,8 +44,11 @@ func (w overseers) controllerStep(c int, stale uint8) bool {
 		if w.nodes[i].cordoned {
 			p.leaving |= 1 << i
 		}
-		if w.nodes[i].deleted && w.recordJudge().outOfSight(c, i) {
-			p.deleted |= 1 << i
+		if w.cfg.Kind.Traits().Attaches && w.recordJudge().outOfSight(c, i) {
+			p.unseen |= 1 << i
+		}
+		if w.nodes[i].deleted {
+			p.deleted |= p.unseen & (1 << i)
 		}
 	}
 	p.waiting, p.unused = w.slots.waiting, w.now-w.truth.usedAt

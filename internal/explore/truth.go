@@ -151,6 +151,19 @@ func (w recordJudge) checkEntries(old, v *ownership.Volume, p *pending) {
 		case ok && !steps(stateSteps, e.State, n.State):
 			w.fail("chart: replica %s may not go from %v to %v", e.Node, e.State, n.State)
 		}
+		if n.Unstaged == v.Epoch && e.Unstaged != v.Epoch {
+			w.checkStopped(v.Epoch, indexOf(e.Node))
+		}
+	}
+}
+
+// checkStopped: what a node says of an epoch that ended there is durable, and no pod has the volume any more.
+func (w recordJudge) checkStopped(e lineage.Epoch, i int) {
+	switch c := &w.nodes[i].copy; {
+	case w.nodes[i].up && w.nodes[i].mounted && c.Opened == e:
+		w.fail("word: %s says that it has stopped in epoch %v, which it has mounted", names[i], e)
+	case c.Opened == e && !c.GaveUp(e):
+		w.fail("word: %s says that it has stopped in epoch %v, and has not given it up", names[i], e)
 	}
 }
 

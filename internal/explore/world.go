@@ -155,10 +155,10 @@ type pending struct {
 	ordered bool // an administrator or the primary itself has said that the epoch is over
 	age     time.Duration
 	// What a controller could know: the nodes with a pod, those whose slot another volume's primary
-	// waits for, those that are leaving, and those that were deleted and that it does not see, a bit each, and how
+	// waits for, those that are leaving, those that it does not see, and those of them that were deleted, a bit each, and how
 	// long the volume was unused.
-	wanted, waiting, leaving, deleted uint8
-	unused                            time.Duration
+	wanted, waiting, leaving, unseen, deleted uint8
+	unused                                    time.Duration
 }
 
 type controller struct {

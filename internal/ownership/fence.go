@@ -69,6 +69,11 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 			return record(v.RequestFence(e.Node), Why{Reason: FenceRequested, Node: e.Node})
 		}
 	}
+	for _, makes := range []func(*ControllerFacts) (Action, bool){publish, rebuild} { // a standby that can
+		if a, ok := makes(f); ok {
+			return a, true
+		}
+	}
 	return wait(Why{Reason: NoProof, Node: v.Primary.Node})
 }
 

@@ -57,8 +57,11 @@ type Machine struct {
 	GiveWay bool
 }
 
+// Away tells whether the node is lost for so long that nothing waits for it any more that another node can do.
+func (m Machine) Away() bool { return m.Lost && m.LostFor >= Silence }
+
 // Settle is how long a fence waits for a better copy to answer, and Silence for one whose
-// node is there. RebuildDelay is
+// node is there; that is also how long a lost node may come back before others do what it can do. RebuildDelay is
 // how long a lost replica may come back before it is replaced. ExpireAfter is
 // how long the attachments of an unused volume stay. WatchFirst is how long a
 // controller watches the leases before it trusts its own count of lost nodes.
@@ -74,7 +77,7 @@ const (
 var OverseeRules = Chain[ControllerFacts]{
 	{"repair record", overseeRepair},    // believe the nodes before an old backup
 	{"drop gone entries", dropGone},     // an entry leaves only from Gone
-	{"end unlisted", endUnlisted},       // an attachment that no node will ever end
+	{"forsake", forsake},                // an attachment that its node will never end
 	{"delete", removeAll},               // the one removal that needs no other copies
 	{"fence", fence},                    // only with proof, never while the brake holds
 	{"recovery point lost", reposition}, // no node may write, and the point to go on from is lost
@@ -111,31 +114,36 @@ func overseeRepair(f *ControllerFacts) (Action, bool) {
 	return repairRecord(&NodeFacts{Record: f.Record, Peers: f.Peers})
 }
 
+// dropGone keeps the entry of an owner: after a backup a node may have brought its epoch back that the older record
+// did not count any more. It gives the epoch up, and then the entry goes.
 func dropGone(f *ControllerFacts) (Action, bool) {
 	for i := range f.Record.Replicas {
-		if e := f.Record.Replicas[i]; e.State == Gone {
+		if e := f.Record.Replicas[i]; e.State == Gone && !f.Record.ownedBy(e.Node) {
 			return record(f.Record.with(func(n *Volume) { n.drop(e.Node) }), Why{Reason: CopyGone, Node: e.Node})
 		}
 	}
 	return next()
 }
 
-// endUnlisted ends the removal of an attachment whose node is no more: its agent never will. It proves nothing about
-// that node, and lets no writer in. If its machine runs, its epoch is over or the reservation keeps its writes out, and
-// an agent that finds no entry for its disk detaches it. A copy stays counted as one that is being removed:
-// it may have data that no other has.
-func endUnlisted(f *ControllerFacts) (Action, bool) {
+// forsake removes an attachment whose node is no more, and ends the removal: its agent never will. It proves nothing
+// about that node, and lets no writer in. If its machine runs, its epoch is over or the reservation keeps its writes
+// out, and an agent that finds no entry for its disk detaches it. A copy stays in the record: it may have data that
+// no other has.
+func forsake(f *ControllerFacts) (Action, bool) {
 	v := f.Record
 	if !v.Kind.Traits().Attaches || f.braked() {
 		return next()
 	}
 	for i := range v.Replicas {
 		e := &v.Replicas[i]
-		// A fenced writer's entry waits for the word of its node, or for the next epoch.
-		settled := v.Primary.Node != e.Node || v.Primary.Phase == Released || v.Primary.Phase == Fenced && v.Deleting
-		if e.State == Removing && settled && f.forsaken(e) {
-			return record(v.with(func(n *Volume) { n.entry(e.Node).State = Gone }), Why{Reason: NodeForsaken, Node: e.Node})
+		if v.ownedBy(e.Node) || !f.forsaken(e) || f.wanted(e.Node) {
+			continue
 		}
+		state := Removing
+		if e.State == Removing {
+			state = Gone
+		}
+		return record(v.with(func(n *Volume) { n.entry(e.Node).State = state }), Why{Reason: NodeForsaken, Node: e.Node})
 	}
 	return next()
 }

@@ -42,12 +42,14 @@ func sharesTaken(v *Volume) bool {
 }
 
 // makeRoom begins the removal of the least useful standby of those that may go. One at a time: while
-// one is on its way out, its share will do. A reason that names no node is about that standby.
+// one is on its way out, its share will do. A node that is away gives none. A reason that names no node is about that
+// standby.
 func makeRoom(f *ControllerFacts, may func(*Replica) bool, why Why) (Action, bool) {
 	v, victim := f.Record, -1
 	for i := range v.Replicas {
 		e := &v.Replicas[i]
 		switch {
+		case f.node(e.Node).Away():
 		case !e.State.counts():
 			return next()
 		case v.ownedBy(e.Node) || f.wanted(e.Node) || v.FenceRequest.Executor == e.Node || !may(e):

@@ -25,6 +25,12 @@ func machine(name string, edit func(*Machine)) func(*ControllerFacts) {
 	}
 }
 
+func away(node string) func(*ControllerFacts) {
+	return machine(node, func(m *Machine) { m.Lost, m.LostFor = true, Silence })
+}
+
+func lostNow(m *Machine) { m.Lost, m.LostFor = true, Silence-1 }
+
 func empty(v *Volume)          { v.Replicas = nil }
 func there(*Machine)           {}
 func full(m *Machine)          { m.Slots = 0 }
@@ -59,6 +65,11 @@ func TestTheControllerKeepsAttachments(t *testing.T) {
 		"a pod waits for a slot of its node":                         {overseeing(volume(shared, empty), wants("b"), machine("b", full)), verdict{Wait, NoFreeSlot}, "b"},
 		"a standby makes room when all shares are taken":             {overseeing(volume(shared), wants("d"), machine("d", there)), verdict{Record, WantedHere}, "c"},
 		"no second one makes room while one is on its way out":       {overseeing(volume(shared, state("c", Removing)), wants("d"), machine("d", there)), verdict{Wait, NoFreeShare}, "d"},
+		"one on its way out on a node that is away gives no room":    {overseeing(volume(shared, state("c", Removing)), wants("d"), machine("d", there), away("c")), verdict{Record, WantedHere}, "b"},
+		"one on a node that is away makes no room":                   {overseeing(volume(shared), wants("d"), machine("d", there), away("c")), verdict{Record, WantedHere}, "b"},
+		"one on a node that is lost may be back soon":                {overseeing(volume(shared, state("c", Removing)), wants("d"), machine("d", there), machine("c", lostNow)), verdict{Wait, NoFreeShare}, "d"},
+		"all are on nodes that are away":                             {overseeing(volume(shared), wants("d"), machine("d", there), away("a"), away("b"), away("c")), verdict{Wait, NoFreeShare}, "d"},
+		"the entry of an owner stays":                                {overseeing(volume(owned(Active), shared, state("a", Gone)), alive), verdict{Nothing, Settled}, ""},
 		"the owner makes no room":                                    {overseeing(used, alive, wants("b", "c", "d"), machine("d", there)), verdict{Wait, NoFreeShare}, "d"},
 		"a standby gives its slot away if its class allows it":       {overseeing(volume(owned(Active), shared, yields), alive, machine("b", inTheWay)), verdict{Record, GivingWay}, "b"},
 		"a standby keeps its slot if its class does not allow it":    {overseeing(used, alive, machine("b", inTheWay)), verdict{Nothing, Settled}, ""},

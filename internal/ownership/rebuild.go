@@ -28,9 +28,6 @@ func rebuild(f *ControllerFacts) (Action, bool) {
 		return next()
 	}
 	if sharesTaken(v) {
-		if a, ok := makeRoom(f, f.forsaken, Why{Reason: NodeForsaken}); ok {
-			return a, true
-		}
 		return makeRoom(f, failedForGood, Why{Reason: AttachmentFailed})
 	}
 	return record(v.with(func(next *Volume) { next.entry(node).State = Reserved }), Why{Reason: TooFewReplicas, Node: node, Count: present})

@@ -31,6 +31,7 @@ var TendRules = Chain[NodeFacts]{
 	{"snapshot", periodicSnapshot},       //
 	{"catch up", followUp},               //
 	{"report", report},                   //
+	{"admit fence", admitFence},          // after its state: pods may come back then
 	{"retain", retain},                   //
 }
 
@@ -150,4 +151,19 @@ func report(f *NodeFacts) (Action, bool) {
 			e.Tries, e.RetryAt = 0, time.Time{}
 		}
 	}), Why{Reason: Reporting, Node: f.Me, Point: point})
+}
+
+// admitFence says that this node, whose epoch was fenced, will never write into it again, as a release does. Until
+// then no pod is sent here: what keeps a fenced writer out may be a disk that refuses it, and its mount be there.
+func admitFence(f *NodeFacts) (Action, bool) {
+	v := f.Record
+	e, _ := v.Replica(f.Me)
+	if v.Primary.Phase != Fenced || v.Primary.Node != f.Me || f.Mounted || e.Unstaged == v.Epoch || f.traits().Data && !f.Copy.Exists {
+		return next()
+	}
+	why := Why{Reason: ClosingEpoch, Epoch: v.Epoch}
+	if !f.Copy.GaveUp(v.Epoch) {
+		return Action{Verb: Close, Promise: Promise{Epoch: v.Epoch}, Why: why}, true
+	}
+	return record(v.with(func(n *Volume) { n.entry(f.Me).Unstaged = v.Epoch }), why)
 }

@@ -11,6 +11,7 @@ import (
 
 func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 	active, fenced, prep := volume(owned(Active)), volume(owned(Fenced)), volume(owned(Preparing))
+	said := volume(owned(Fenced), entry("a", func(r *Replica) { r.Unstaged = e2 }))
 	disk := volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{Executor: "b", Epoch: e2} })
 	removing := volume(state("c", Removing), func(v *Volume) { v.Factor = 2 })
 	elsewhere := volume(owned(Active), func(v *Volume) { v.Primary.Node = "b" })
@@ -30,6 +31,10 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 		"to unmount a superseded epoch after one of its own ended":            {on("b", active, with(opened(e1), func(c *Copy) { c.Closed = e2 }), mounted), verdict{Unmount, Superseded}},
 		"to unmount a superseded epoch":                                       {on("b", active, with(opened(e1), func(c *Copy) { c.Closed = e1 }), mounted), verdict{Unmount, Superseded}},
 		"to close a fenced epoch":                                             {on("a", fenced, with(opened(e2)), mounted), verdict{Close, Superseded}},
+		"to say that a fenced epoch has ended here":                           {on("a", fenced, with(promised(fenced), opened(e2), func(c *Copy) { c.Closed = e2 })), verdict{Record, ClosingEpoch}},
+		"to close a fenced epoch before it says so":                           {on("a", fenced, with(promised(fenced), opened(e2))), verdict{Close, ClosingEpoch}},
+		"to say so once":                                                      {on("a", said, with(promised(said), opened(e2), func(c *Copy) { c.Closed = e2 })), verdict{Nothing, Settled}},
+		"to say nothing of a fenced epoch of another node":                    {on("b", fenced, with(promised(fenced))), verdict{Nothing, Settled}},
 		"to close an epoch when the device refuses the node":                  {on("a", volume(owned(Active), shared), with(opened(e2)), attached(Key{Node: "b", Epoch: e2, Fence: true}), mounted), verdict{Close, ShutOut}},
 		"to release an epoch that no pod on the node wants":                   {on("a", active, with(promised(active), opened(e2))), verdict{GiveUp, NotWanted}},
 		"to shut a writer out when the controller asks":                       {on("b", disk, with(promised(disk)), attached(Key{Node: "a", Epoch: e2}), registered(Key{Node: "b", Epoch: e2, Fence: true})), verdict{Reserve, ShuttingOut}},

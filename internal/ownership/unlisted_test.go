@@ -25,9 +25,8 @@ func elsewhere(f *ControllerFacts) {
 func inPeace(f *ControllerFacts) { f.Witnesses, f.SuspectFor = nil, 0 }
 
 // An administrator has deleted the Node of a standby.
-func TestTheAttachmentOfANodeThatIsNoMoreMakesWay(t *testing.T) {
-	three, four := volume(owned(Active), shared), volume(owned(Active), shared, func(v *Volume) { v.Sharing.MaxShares = 4 })
-	three.Sharing.MaxShares = 3
+func TestTheAttachmentOfANodeThatIsNoMoreGoes(t *testing.T) {
+	disk := volume(owned(Active), shared)
 	leaving := volume(owned(Active), shared, state("b", Removing))
 	onB := func(p Phase, edits ...func(*Volume)) *Volume {
 		return volume(append([]func(*Volume){owned(p), shared, state("b", Removing), func(v *Volume) { v.Primary.Node = "b" }}, edits...)...)
@@ -40,16 +39,18 @@ func TestTheAttachmentOfANodeThatIsNoMoreMakesWay(t *testing.T) {
 		node  string
 		state State
 	}{
-		"another one is made":                             {four, []func(*ControllerFacts){unlisted("b", time.Hour)}, verdict{Record, TooFewReplicas}, "d", Reserved},
-		"not while it may come back":                      {four, []func(*ControllerFacts){unlisted("b", RebuildDelay-1)}, verdict{Nothing, Settled}, "", 0},
-		"not while its machine is heard of":               {four, []func(*ControllerFacts){unlisted("b", 0)}, verdict{Nothing, Settled}, "", 0},
-		"it gives its share":                              {three, []func(*ControllerFacts){unlisted("b", time.Hour)}, verdict{Record, NodeForsaken}, "b", Removing},
-		"one that is only lost keeps its share":           {three, []func(*ControllerFacts){lost("b")}, verdict{Nothing, Settled}, "", 0},
+		"it goes":                                         {disk, []func(*ControllerFacts){unlisted("b", time.Hour)}, verdict{Record, NodeForsaken}, "b", Removing},
+		"also if there is no other place":                 {disk, []func(*ControllerFacts){unlisted("b", time.Hour), lost("d")}, verdict{Record, NodeForsaken}, "b", Removing},
+		"not while a pod is bound to it":                  {disk, []func(*ControllerFacts){unlisted("b", time.Hour), wants("b")}, verdict{Nothing, Settled}, "", 0},
+		"not while it may come back":                      {disk, []func(*ControllerFacts){unlisted("b", RebuildDelay-1)}, verdict{Nothing, Settled}, "", 0},
+		"not while its machine is heard of":               {disk, []func(*ControllerFacts){unlisted("b", 0)}, verdict{Nothing, Settled}, "", 0},
+		"one that is only lost stays":                     {disk, []func(*ControllerFacts){lost("b")}, verdict{Nothing, Settled}, "", 0},
 		"its removal ends":                                {leaving, []func(*ControllerFacts){unlisted("b", time.Hour)}, verdict{Record, NodeForsaken}, "b", Gone},
 		"its removal ends by its node while that is lost": {leaving, []func(*ControllerFacts){lost("b")}, verdict{Nothing, Settled}, "", 0},
 		"and while its machine is heard of":               {leaving, []func(*ControllerFacts){unlisted("b", 0)}, verdict{Nothing, Settled}, "", 0},
-		"that of a writer that was fenced does not end":   {onB(Fenced), []func(*ControllerFacts){unlisted("b", time.Hour)}, verdict{Nothing, Settled}, "", 0},
-		"but that of a volume that is deleted does":       {onB(Fenced, deleting), []func(*ControllerFacts){unlisted("b", time.Hour)}, verdict{Record, NodeForsaken}, "b", Gone},
+		"that of a writer does not go":                    {onB(Active, state("b", Ready)), []func(*ControllerFacts){unlisted("b", time.Hour)}, verdict{Nothing, Settled}, "", 0},
+		"that of a writer that was fenced ends":           {onB(Fenced), []func(*ControllerFacts){unlisted("b", time.Hour)}, verdict{Record, NodeForsaken}, "b", Gone},
+		"and that of a volume that is deleted":            {onB(Fenced, deleting), []func(*ControllerFacts){unlisted("b", time.Hour)}, verdict{Record, NodeForsaken}, "b", Gone},
 		"that of a writer that let go ends":               {onB(Released), []func(*ControllerFacts){unlisted("b", time.Hour)}, verdict{Record, NodeForsaken}, "b", Gone},
 		"nothing ends while the brake holds":              {leaving, []func(*ControllerFacts){unlisted("b", time.Hour), lost("c", "d")}, verdict{Wait, BrakeHeld}, "", 0},
 		"nor for a controller that has just begun":        {leaving, []func(*ControllerFacts){unlisted("b", time.Hour), func(f *ControllerFacts) { f.Watching = 0 }}, verdict{Wait, BrakeHeld}, "", 0},

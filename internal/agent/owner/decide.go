@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -66,7 +67,9 @@ type answer struct {
 	// action is the rules' answer to the kubelet: nothing if none asks.
 	action ownership.Action
 	// do is the action that was left: nothing to do, or nothing that can be done now.
-	do      ownership.Action
+	do ownership.Action
+	// at is the time that the decision was made for.
+	at      time.Time
 	mounted bool
 	trouble error
 }
@@ -108,7 +111,7 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 	if dead {
 		said = ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.NotOwner}}
 	}
-	out = answer{action: said, do: do, trouble: l.trouble}
+	out = answer{action: said, do: do, at: l.facts.Now, trouble: l.trouble}
 	switch {
 	case a.use != nil && (do.Verb == ownership.Mount || said.Verb == ownership.Done): // done: a kubelet asks again
 		out.mounted = true

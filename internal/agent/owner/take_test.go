@@ -254,6 +254,11 @@ func TestAnEpochIsGivenUpNoLaterThanItsKubeletGivesUpAsking(t *testing.T) {
 		})
 	}
 	b, q := onQuietBench(t, ownership.Done)
+	b.hint(func(h *hint) { h.wanted = noon.Add(time.Second) })
+	b.world.during = func() { b.world.now = noon.Add(time.Minute) } // the decision takes longer than the kubelet asks
+	if again, err := b.Tend(t.Context(), volume); err != nil || again != time.Second {
+		t.Errorf("after a slow decision again after %v, %v", again, err)
+	}
 	q.fails = func(int) error { return errBroken }
 	if _, err := b.Tend(t.Context(), volume); !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)

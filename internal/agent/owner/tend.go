@@ -31,9 +31,10 @@ func (o *Owner) Tend(ctx context.Context, id string) (again time.Duration, err e
 		return movePause, out.trouble
 	}
 	again = o.c.Medium.rests(out.do)
-	// A kubelet that gave up asking leaves an epoch behind.
+	// A kubelet that gave up asking leaves an epoch behind. If its time has passed since the decision, the volume is due
+	// now: nothing else may ever have it tended again.
 	o.hinted(id, func(h *hint) {
-		if left := h.wanted.Sub(o.c.World.Now()); left > 0 && (again == 0 || left < again) {
+		if left := h.wanted.Sub(out.at); left > 0 && (again == 0 || left < again) {
 			again = left
 		}
 	})

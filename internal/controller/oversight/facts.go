@@ -148,16 +148,28 @@ func usable(v, next *ownership.Volume) (nodes []string) {
 	return nodes
 }
 
+// serve tells whether a pod that waits for a node can come to one of those nodes. It cannot come to one that is away,
+// is no more, or is cordoned: there the volume would be out of reach until its attachment has expired.
+func serve(q *question, nodes []string) bool {
+	f := &q.facts
+	return slices.ContainsFunc(nodes, func(node string) bool {
+		owns := f.Record.Primary.Node == node && f.Record.Primary.Phase.Open()
+		return !slices.ContainsFunc(f.Nodes, func(n ownership.Machine) bool {
+			return n.Name == node && (n.Away() || n.Unlisted || n.Leaving && !owns)
+		})
+	})
+}
+
 // waitsForNode tells whether a pod has no node yet.
 func waitsForNode(pods []corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == "" && !podlife.Ended(&p) })
 }
 
-// nowhere tells whether a pod waits for a node, and the volume can be used from none by its record. Which nodes
+// nowhere tells whether a pod waits for a node, and no node serves it by the record. Which nodes
 // it can be opened to then depends on their guards and slots, and those bring no event to the volume.
 func nowhere(q *question) bool {
 	v := q.facts.Record
-	return v.Kind.Traits().Attaches && !v.Deleting && waitsForNode(q.pods) && len(usable(v, nil)) == 0
+	return v.Kind.Traits().Attaches && !v.Deleting && waitsForNode(q.pods) && !serve(q, usable(v, nil))
 }
 
 // unowned tells whether a pod has its node, and waits there for a volume that no node owns. Mostly the node takes
@@ -185,7 +197,7 @@ func placed(p *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// open are the nodes from which a shared disk can be used that can be used from none yet, in order. A pod's
+// open are the nodes from which a shared disk can be used that no node serves yet, in order. A pod's
 // node that was chosen gets the attachment, and keeps the label meanwhile: the kubelet compares it again. As
 // long as a pod waits for a node, each node is as good that can take an attachment. No label is set for a
 // volume that no pod wants: there may be many of them, and a Node has room for few labels.
@@ -194,16 +206,25 @@ func open(q *question) (nodes []string) {
 	if !f.Record.Kind.Traits().Attaches || f.Record.Deleting {
 		return nil
 	}
-	waits := waitsForNode(q.pods)
+	waits, share := waitsForNode(q.pods), share(f)
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		e, has := f.Record.Replica(n.Name)
-		fenced := f.Record.Primary.Phase == ownership.Fenced && f.Record.Primary.Node == n.Name && e.Unstaged != f.Record.Epoch
+		fenced := f.Record.Primary.Phase == ownership.Fenced && f.Record.Primary.Node == n.Name && has && e.Unstaged != f.Record.Epoch
 		switch {
 		case n.Lost, fenced:
-		case slices.Contains(f.Wanted, n.Name), waits && n.Fits && (has || n.Slots > 0):
+		case slices.Contains(f.Wanted, n.Name), waits && n.Fits && (has || share && n.Slots > 0):
 			nodes = append(nodes, n.Name)
 		}
 	}
 	return nodes
+}
+
+// share tells whether the disk has a share for one more node, or an attachment that can make way.
+func share(f *ownership.ControllerFacts) bool {
+	v := f.Record
+	return len(v.Replicas) < v.Sharing.MaxShares || slices.ContainsFunc(v.Replicas, func(e ownership.Replica) bool {
+		owns := v.Primary.Node == e.Node && v.Primary.Phase.Open()
+		return !owns && !slices.ContainsFunc(f.Nodes, func(n ownership.Machine) bool { return n.Name == e.Node && n.Away() })
+	})
 }

@@ -75,9 +75,7 @@ func (r *Reconciler) gather(ctx context.Context, of question, live bool) (*quest
 			slices.Sort(q.facts.Wanted)
 		}
 	}
-	if q.facts.Peers, err = r.ask(ctx, q); err != nil {
-		return nil, err
-	}
+	q.facts.Peers = r.ask(ctx, q)
 	s, err := r.inquire(ctx, q)
 	if err != nil {
 		return nil, err
@@ -182,22 +180,16 @@ func (r *Reconciler) wanted(ctx context.Context, q *question, live bool) ([]stri
 	return wanted(using(pods.Items, claim)), nil
 }
 
-// ask asks the nodes with a replica, and every node if none of those can take the volume. Without Peers no node
-// answers.
-func (r *Reconciler) ask(ctx context.Context, q *question) ([]ownership.Peer, error) {
+// ask asks the nodes with a replica, and every node if none of those can take the volume, also one whose Node was
+// deleted. Without Peers no node answers.
+func (r *Reconciler) ask(ctx context.Context, q *question) []ownership.Peer {
 	if r.Peers == nil {
-		return nil, nil
+		return nil
 	}
 	v := q.facts.Record
 	nodes := []string{v.Primary.Node}
 	if adrift(q, r.Clock.Now()) {
-		var storage v1alpha1.StorageNodeList
-		if err := r.Client.List(ctx, &storage, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing storage nodes: %w", err)
-		}
-		for i := range storage.Items {
-			nodes = append(nodes, storage.Items[i].Name)
-		}
+		nodes = append(nodes, r.Contact.known()...)
 	}
 	for i := range v.Replicas {
 		nodes = append(nodes, v.Replicas[i].Node)
@@ -205,7 +197,7 @@ func (r *Reconciler) ask(ctx context.Context, q *question) ([]ownership.Peer, er
 	slices.Sort(nodes)
 	ctx, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()
-	return r.Peers.Ask(ctx, q.name, slices.DeleteFunc(slices.Compact(nodes), func(n string) bool { return n == "" })), nil
+	return r.Peers.Ask(ctx, q.name, slices.DeleteFunc(slices.Compact(nodes), func(n string) bool { return n == "" }))
 }
 
 // inquire reads what may prove that the primary is stopped, if there is a reason to: a proof that is not

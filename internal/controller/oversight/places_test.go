@@ -74,6 +74,14 @@ func TestADiskThatIsAttachedNowhereIsOpenToThePodThatWaits(t *testing.T) {
 			v.Replicas = []ownership.Replica{{Node: node, State: ownership.Reserved}}
 		}
 	}
+	ready := func(node string) func(*ownership.Volume) {
+		return func(v *ownership.Volume) {
+			v.Replicas = []ownership.Replica{{Node: node, State: ownership.Ready}}
+		}
+	}
+	writing := func(v *ownership.Volume) {
+		v.Primary = ownership.Primary{Node: "n1", Boot: boot, Phase: ownership.Active}
+	}
 	fenced := func(v *ownership.Volume) {
 		v.Primary = ownership.Primary{Node: "n1", Boot: boot, Phase: ownership.Fenced}
 		v.Replicas = []ownership.Replica{{Node: "n1", State: ownership.Ready}}
@@ -101,15 +109,24 @@ func TestADiskThatIsAttachedNowhereIsOpenToThePodThatWaits(t *testing.T) {
 		"an attachment is on its way and takes the last slot": {unused(attaching("n1")), full, []client.Object{pod("p", "")}, "", []string{"n1", "n2"}},
 		"the only replica is ready": {unused(attaching("n1"), func(v *ownership.Volume) { v.Replicas[0].State = ownership.Ready }), all,
 			[]client.Object{pod("p", "")}, "", []string{"n1"}},
-		"the only replica was shut out": {unused(fenced), all, []client.Object{pod("p", "")}, "", []string{"n2", "n3"}},
+		"the only replica's node is cordoned":    {unused(ready("n1")), given{"n1": {Slots: 1, Leaving: true}, "n2": all["n2"], "n3": all["n3"]}, []client.Object{pod("p", "")}, "", []string{"n1", "n2", "n3"}},
+		"it is cordoned, and no pod waits":       {unused(ready("n1")), given{"n1": {Slots: 1, Leaving: true}, "n2": all["n2"], "n3": all["n3"]}, nil, "", []string{"n1"}},
+		"it is cordoned, and the writer":         {unused(ready("n1"), writing), given{"n1": {Slots: 1, Leaving: true}, "n2": all["n2"], "n3": all["n3"]}, []client.Object{pod("p", "")}, "", []string{"n1"}},
+		"the only replica's node is away":        {unused(ready("n2")), all, []client.Object{pod("p", "")}, "n2", []string{"n1", "n2", "n3"}},
+		"it is away, and has the only share":     {unused(ready("n2"), func(v *ownership.Volume) { v.Sharing.MaxShares = 1 }), all, []client.Object{pod("p", "")}, "n2", []string{"n2"}},
+		"it is cordoned, and has the only share": {unused(ready("n1"), func(v *ownership.Volume) { v.Sharing.MaxShares = 1 }), given{"n1": {Slots: 1, Leaving: true}, "n2": all["n2"]}, []client.Object{pod("p", "")}, "", []string{"n1", "n2"}},
+		"a fenced node that has it no more":      {unused(fenced, func(v *ownership.Volume) { v.Replicas = nil }), all, []client.Object{pod("p", "")}, "", []string{"n1", "n2", "n3"}},
+		"the only replica was shut out":          {unused(fenced), all, []client.Object{pod("p", "")}, "", []string{"n2", "n3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, cluster(t, test.volume, test.pods...), func(w *world) {
 				edits(w, node("n3"), labelledNode) // an older record had it there
 				r := w.controller(func(r *Reconciler) { r.Places = test.places })
 				w.dead[test.dead] = true
-				w.passes(30 * time.Second)
-				w.oversees(r)
+				for range 2 { // a node that is lost is away a minute later
+					w.passes(90 * time.Second)
+					w.oversees(r)
+				}
 				if diff := cmp.Diff(test.want, w.labels()); diff != "" {
 					t.Error(diff)
 				}

@@ -39,8 +39,8 @@ func (r *Reconciler) steer(ctx context.Context, q *question, a *ownership.Action
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	want, key := usable(q.facts.Record, a.Next), v1alpha1.VolumeLabelPrefix+q.volume.Name
-	if len(want) == 0 {
-		want = open(q)
+	if !serve(q, want) {
+		want = append(want, open(q)...)
 	}
 	for i := range nodes.Items {
 		n := &nodes.Items[i]

@@ -1,6 +1,8 @@
 package oversight
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,6 +107,31 @@ func TestAControllerThatBeginsAfterANodeWasDeletedFindsItLost(t *testing.T) {
 		}
 		if result, err := r.Reconcile(w.t.Context(), named(id)); err != nil || result.RequeueAfter == 0 {
 			t.Errorf("it is asked about again after %v, %v", result.RequeueAfter, err)
+		}
+	})
+}
+
+// noting notes whom a process asks.
+type noting struct {
+	Peers
+	asked []string
+}
+
+func (n *noting) Ask(ctx context.Context, volume string, nodes []string) []ownership.Peer {
+	n.asked = nodes
+	return n.Peers.Ask(ctx, volume, nodes)
+}
+
+// Its machine runs, and may know of an epoch that a record from a backup does not.
+func TestANodeThatWasDeletedIsAskedWhenNoNodeOfTheRecordCanTakeTheVolume(t *testing.T) {
+	inWorld(t, cluster(t, shared(phase(ownership.Released)), pod("db", "n1", pending)), func(w *world) {
+		peers := &noting{Peers: w.peers}
+		r := w.controller(func(r *Reconciler) { r.Peers = peers })
+		w.passes(time.Minute)
+		w.deletes("n3")
+		w.asked(r)
+		if want := []string{"n1", "n2", "n3"}; !slices.Equal(peers.asked, want) {
+			t.Errorf("asked are %v", peers.asked)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package oversight
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -141,6 +142,16 @@ func (s *seen) kubeletAlive(of suspect, now time.Time) bool {
 	h := s.kubelets[of.node].next(of.kubelet, now)
 	s.kubelets[of.node] = h
 	return now.Sub(h.at) < kubeletSilent
+}
+
+// known are the nodes whose agent has a Lease, in no order.
+func (c *Contact) known() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		return nil
+	}
+	return slices.Collect(maps.Keys(c.seen.agents))
 }
 
 // silent tells whether the node is worth asking about: its guard has been silent for a while, or its

@@ -69,6 +69,10 @@ func ready(n *corev1.Node) bool { return n.Status.Conditions[0].Status == corev1
 // nodes is the controller that watches the kubelets' Leases.
 func (w *world) nodes() {
 	for _, m := range w.machines {
+		if m.deleted.Load() {
+			w.collects(m)
+			continue
+		}
 		l := one[coordinationv1.Lease](w.api, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: m.name})
 		silent := time.Since(l.Spec.RenewTime.Time)
 		n := one[corev1.Node](w.api, client.ObjectKey{Name: m.name})

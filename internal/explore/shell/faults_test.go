@@ -73,6 +73,8 @@ func (w *world) happens(e event) {
 		w.lateAll(e)
 	case podMoves:
 		w.moves(v)
+	case nodeDeleted:
+		w.deletes(m, e)
 	default:
 		w.plot.adds(e)
 	}

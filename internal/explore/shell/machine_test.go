@@ -45,6 +45,9 @@ type machine struct {
 	// peersAway: it reaches no other node, and none reaches it.
 	peersAway bool
 	tainted   atomic.Bool
+	// deleted: it has no Node. gone: it never comes back if it is off. deletedAt is when that was.
+	deleted, gone atomic.Bool
+	deletedAt     time.Time
 
 	kernels map[string]*kernel
 	// ran are the pods whose container has begun in this boot.
@@ -167,7 +170,7 @@ func (m *machine) kernelOf(h guard.Holding) *kernel {
 
 // powersOn begins a boot.
 func (m *machine) powersOn() {
-	if m.up.Load() || m.w.over() {
+	if m.up.Load() || m.gone.Load() || m.w.over() {
 		return
 	}
 	m.w.locked(func() {
@@ -246,8 +249,11 @@ func (m *machine) powersOff() {
 	m.disk.PowerOff()
 }
 
-// annotates changes the Node of the machine.
+// annotates changes the Node of the machine, if it has one.
 func (m *machine) annotates(change func(n *corev1.Node)) {
+	if m.deleted.Load() {
+		return
+	}
 	if err := edit(m.w.api, client.ObjectKey{Name: m.name}, change); err != nil {
 		m.w.fail("changing Node %s: %v", m.name, err)
 	}

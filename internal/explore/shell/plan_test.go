@@ -68,11 +68,13 @@ const (
 	dieBefore
 	dieAfter
 	faults
+	// nodeDeleted is in plans of its own.
+	nodeDeleted = faults
 )
 
-var faultNames = [faults]string{"power off", "sleep", "agent dies", "guard dies", "controller dies", "API server down", "API server slow",
+var faultNames = [faults + 1]string{"power off", "sleep", "agent dies", "guard dies", "controller dies", "API server down", "API server slow",
 	"cut from the API server", "cut from the storage network", "cut from the other nodes", "session ends", "target loses power", "record restored",
-	"watches break", "watches late", "pod moves", "kubelet dies", "sleep before", "sleep after", "die before", "die after"}
+	"watches break", "watches late", "pod moves", "kubelet dies", "sleep before", "sleep after", "die before", "die after", "Node deleted"}
 
 func (e event) String() string {
 	s := faultNames[e.what]

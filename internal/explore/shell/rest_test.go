@@ -74,7 +74,7 @@ func (o *oracle) restless() string {
 		})
 		switch {
 		case c == nil && p.Status.Phase == corev1.PodRunning:
-			return fmt.Sprintf("%s: pod %s on %s keeps a dead mount; %s", v.short, p.Name, m.name, says)
+			return fmt.Sprintf("%s: pod %s on %s keeps a dead mount (%s); %s", v.short, p.Name, m.name, said, says)
 		case c == nil:
 			return fmt.Sprintf("%s: pod %s on %s has no volume (%s); %s", v.short, p.Name, m.name, said, says)
 		case time.Since(c.wrote) > 6*time.Second:

@@ -79,6 +79,7 @@ func (w *world) settles() {
 			since = time.Now()
 		}
 		if time.Since(since) >= resting {
+			w.forsakes()
 			return
 		}
 	}

@@ -231,7 +231,7 @@ func (w *world) joins(m *machine) {
 	}})
 	now := &metav1.MicroTime{Time: time.Now()}
 	for _, key := range []client.ObjectKey{{Namespace: corev1.NamespaceNodeLease, Name: m.name}, {Namespace: namespace, Name: v1alpha1.AgentLeasePrefix + m.name}} {
-		w.makes(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: coordinationv1.LeaseSpec{RenewTime: now}})
+		_ = w.api.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: coordinationv1.LeaseSpec{RenewTime: now}}) // an agent's Lease outlives the Node
 	}
 }
 
