@@ -161,9 +161,9 @@ func (w recordJudge) checkEntries(old, v *ownership.Volume, p *pending) {
 func (w recordJudge) checkStopped(e lineage.Epoch, i int) {
 	switch c := &w.nodes[i].copy; {
 	case w.nodes[i].up && w.nodes[i].mounted && c.Opened == e:
-		w.fail("word: %s says that it has stopped in epoch %v, which it has mounted", names[i], e)
+		w.fail("stopped: %s says that it has stopped in epoch %v, which it has mounted", names[i], e)
 	case c.Opened == e && !c.GaveUp(e):
-		w.fail("word: %s says that it has stopped in epoch %v, and has not given it up", names[i], e)
+		w.fail("stopped: %s says that it has stopped in epoch %v, and has not given it up", names[i], e)
 	}
 }
 

@@ -118,6 +118,7 @@ func ends(w explore.Written) bool {
 var unseen = map[string]string{
 	"one writer: epoch":              "a takeover of an open epoch looks like the repair of a record that a backup brought back",
 	"epoch: was issued before":       "the API server does not remember the epochs before a backup",
+	"stopped:":                       "only the node knows whether it has given its epoch up",
 	"fence:":                         "only the machine or the disk knows whether the writer is stopped",
 	"brake:":                         "the API server does not count lost nodes",
 	"policy: going on":               "the API server does not know the age of a snapshot",
