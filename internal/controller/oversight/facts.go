@@ -206,22 +206,22 @@ func open(q *question) (nodes []string) {
 	if !f.Record.Kind.Traits().Attaches || f.Record.Deleting {
 		return nil
 	}
-	waits, share := waitsForNode(q.pods), share(f)
+	waits, spare := waitsForNode(q.pods), hasShare(f)
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		e, has := f.Record.Replica(n.Name)
 		fenced := f.Record.Primary.Phase == ownership.Fenced && f.Record.Primary.Node == n.Name && has && e.Unstaged != f.Record.Epoch
 		switch {
 		case n.Lost, fenced:
-		case slices.Contains(f.Wanted, n.Name), waits && n.Fits && (has || share && n.Slots > 0):
+		case slices.Contains(f.Wanted, n.Name), waits && n.Fits && (has || spare && n.Slots > 0):
 			nodes = append(nodes, n.Name)
 		}
 	}
 	return nodes
 }
 
-// share tells whether the disk has a share for one more node, or an attachment that can make way.
-func share(f *ownership.ControllerFacts) bool {
+// hasShare tells whether the disk has a share for one more node, or an attachment that can make way.
+func hasShare(f *ownership.ControllerFacts) bool {
 	v := f.Record
 	return len(v.Replicas) < v.Sharing.MaxShares || slices.ContainsFunc(v.Replicas, func(e ownership.Replica) bool {
 		owns := v.Primary.Node == e.Node && v.Primary.Phase.Open()

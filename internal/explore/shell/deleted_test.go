@@ -73,6 +73,7 @@ func (w *world) returns(m *machine) {
 	w.tells("cluster", "Node %s is back", m.name)
 	w.joins(m)
 	m.deleted.Store(false)
+	m.tainted.Store(false)
 	boot := m.bootID()
 	m.annotates(func(n *corev1.Node) { n.Status.NodeInfo.BootID = boot })
 	m.powersOn()

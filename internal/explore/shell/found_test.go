@@ -67,6 +67,24 @@ func TestSchedulesThatShowedAFaultOfTheProductShowNoneAnyMore(t *testing.T) {
 				{what: guardDies, at: 29002 * time.Millisecond, lasts: 2 * time.Second, node: 2, volume: 1, flag: true, nth: 1, owner: true},
 			},
 		}},
+		// Node b was deleted while its machine ran. It had the only attachment, and no pod can go there.
+		"the Node that has the volume is deleted": {8, plan{
+			nodes: 2, controllers: 1, volumes: 1, shares: 1, slots: 4, persistent: true, calm: 20, exact: true,
+			events: []event{{what: nodeDeleted, at: 8001 * time.Millisecond, lasts: 5 * time.Second, node: 1, nth: 2, owner: true}},
+		}},
+		// Its machine lost its power, and no standby was there to shut it out.
+		"the writer's Node is deleted before a standby is made": {2442, plan{
+			nodes: 4, controllers: 1, volumes: 1, shares: 2, slots: 4, persistent: true, calm: 4, exact: true,
+			events: []event{{what: nodeDeleted, at: 7001 * time.Millisecond, lasts: 15 * time.Second, node: 2, nth: 1, flag: true, owner: true}},
+		}},
+		// Node b shut a out, which was back soon. No pod could go to b any more, and a never said that it had stopped.
+		"a fenced node is back, and the Node of its standby is deleted": {158, plan{
+			nodes: 2, controllers: 2, volumes: 1, shares: 2, slots: 4, persistent: true, calm: 1, exact: true,
+			events: []event{
+				{what: apiCut, at: 22001 * time.Millisecond, lasts: 26 * time.Second, nth: 1, owner: true},
+				{what: nodeDeleted, at: 25002 * time.Millisecond, lasts: 4 * time.Second, node: 1, nth: 2},
+			},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := play(t, test.seed, test.plan, &mistake{})

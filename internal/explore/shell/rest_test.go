@@ -60,7 +60,7 @@ func (o *oracle) restless() string {
 		p := pods[0]
 		m := o.w.machine(p.Spec.NodeName)
 		says := fmt.Sprintf("the record says %s of %q in epoch %v", r.Primary.Phase, r.Primary.Node, epochOf(r))
-		if m == nil {
+		if m == nil || m.deleted.Load() {
 			return fmt.Sprintf("%s: pod %s has no node; %s", v.short, p.Name, says)
 		}
 		var c *container
