@@ -102,17 +102,29 @@ func attach(f *NodeFacts) (Action, bool) {
 // the node's own key: no node has taken the reservation, so no other one has written. It needs no
 // record, because the disk decides. Where the target forgets reservations, a free one may be taken
 // back, too, but only by the epoch's owner in the record: a controller cannot replace that owner without its
-// help, or while its machine runs.
+// help, or while its machine runs. That owner also takes it from the key of an older epoch, which a target
+// may bring back after its own loss of power (docs/iscsi.md).
 func regain(f *NodeFacts) (Action, bool) {
 	mine := Key{Node: f.Me, Epoch: f.Copy.Opened}
 	if !f.Mounted || f.Disk.Link != Attached || f.Copy.GaveUp(f.Copy.Opened) || f.Disk.holds(mine) {
 		return next()
 	}
-	forgot := f.Disk.Holder == 0 && f.Record != nil && f.Record.ownedBy(f.Me) && f.Record.Epoch == mine.Epoch && !f.Record.Sharing.Persistent
-	if f.Disk.Holder != mine.Raw() && !forgot {
+	why := Why{Reason: SessionRenewed, Node: f.Me, Epoch: mine.Epoch}
+	owns := f.Record != nil && f.Record.ownedBy(f.Me) && f.Record.Epoch == mine.Epoch
+	switch {
+	case f.Disk.Holder == mine.Raw(), owns && f.Disk.Holder == 0 && !f.Record.Sharing.Persistent:
+	case owns && f.Disk.Holder != 0 && outdated(f, mine.Epoch.Number):
+		why.Reason = HolderOutdated
+	default:
 		return next()
 	}
-	return seize(f, mine, Why{Reason: SessionRenewed, Node: f.Me, Epoch: mine.Epoch})
+	return seize(f, mine, why)
+}
+
+// outdated tells whether the disk is reserved for an epoch of this volume that is older.
+func outdated(f *NodeFacts, number uint64) bool {
+	k, known := readKey(f, f.Disk.Holder)
+	return known && k.Epoch.Number < number
 }
 
 // seize registers this session under the key and then takes the reservation from exactly the key

@@ -55,6 +55,7 @@ func TestThePauseBeforeTheNextAttachGrowsToAMinute(t *testing.T) {
 func TestANodeWithANewSession(t *testing.T) {
 	v := volume(owned(Active), shared)
 	forgetful := volume(owned(Active), shared, func(v *Volume) { v.Sharing.Persistent = false })
+	old, strange := Key{Node: "b", Epoch: e1}, func(f *NodeFacts) { f.Disk.Holder = 1 }
 	mine, theirs := Key{Node: "a", Epoch: e2}, Key{Node: "b", Epoch: e2, Fence: true}
 	writes := func(v *Volume, edits ...func(*NodeFacts)) *NodeFacts {
 		return on("a", v, append([]func(*NodeFacts){with(promised(v), opened(e2)), mounted}, edits...)...)
@@ -69,6 +70,10 @@ func TestANodeWithANewSession(t *testing.T) {
 		"goes on when the session has the reservation":         {writes(v, holding(mine)), verdict{Nothing, Settled}},
 		"stops when another node took the reservation":         {writes(v, attached(theirs), registered(mine)), verdict{Close, ShutOut}},
 		"stops when a lasting reservation has gone":            {writes(v, attached(Key{}), registered(mine)), verdict{Close, ShutOut}},
+		"takes the reservation from an older epoch":            {writes(v, attached(old), registered(mine)), verdict{Reserve, HolderOutdated}},
+		"registers first to do so":                             {writes(v, attached(old)), verdict{Register, HolderOutdated}},
+		"takes nothing from a key that it does not know":       {writes(v, attached(old), strange), verdict{Wait, HolderUnknown}},
+		"takes nothing from an older epoch without the record": {writes(v, attached(old), unread), verdict{Wait, RecordUnread}},
 		"takes a reservation again that the target forgot":     {writes(forgetful, attached(Key{}), registered(mine)), verdict{Reserve, SessionRenewed}},
 		"takes nothing that was forgotten without the record":  {writes(forgetful, attached(Key{}), unread), verdict{Wait, RecordUnread}},
 		"takes nothing for an epoch that it gave up":           {writes(v, attached(mine), func(f *NodeFacts) { f.Copy.Closed = e2 }), verdict{Unmount, ClosingEpoch}},

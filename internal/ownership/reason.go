@@ -83,6 +83,8 @@ const (
 	NoLongerAttached         Reason = "NoLongerAttached"
 	SessionRenewed           Reason = "SessionRenewed"
 	HolderUnknown            Reason = "HolderUnknown"
+	HolderOutdated           Reason = "HolderOutdated"
+	ReservationForgotten     Reason = "ReservationForgotten"
 	WantedHere               Reason = "WantedHere"
 	GivingWay                Reason = "GivingWay"
 	NoFreeShare              Reason = "NoFreeShare"
@@ -166,6 +168,8 @@ var messages = map[Reason]string{
 	NoLongerAttached:         "detaching the disk from node %[1]s",
 	SessionRenewed:           "node %[1]s has a new session with the disk and takes its reservation for epoch %[3]v back",
 	HolderUnknown:            "the disk is reserved for an epoch with number %[4]d, of which no node that answers knows",
+	HolderOutdated:           "the disk is reserved for an older epoch again; node %[1]s takes the reservation for epoch %[3]v back",
+	ReservationForgotten:     "the target has forgotten the reservation of node %[1]s for epoch %[3]v, so shutting that node out would prove nothing; switch the node off and record that",
 	WantedHere:               "a pod on node %[1]s wants the volume",
 	GivingWay:                "the attachment on node %[1]s gives its slot to a volume that a pod is waiting for",
 	NoFreeShare:              "the disk is attached to %[4]d nodes, as many as it allows; node %[1]s must wait for one of them",

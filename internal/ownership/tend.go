@@ -87,7 +87,8 @@ func giveUp(f *NodeFacts) (Action, bool) {
 
 // executeFence takes the reservation away from the writer of the requested
 // epoch, or takes it first if that writer has not got it yet: from then on the
-// device refuses it either way.
+// device refuses it either way. An active writer has had it. A target that does not know of that has forgotten it,
+// whatever the class says, or brings it back when the writer logs in again: there a fence would prove nothing.
 func executeFence(f *NodeFacts) (Action, bool) {
 	v := f.Record
 	r := v.FenceRequest
@@ -95,8 +96,11 @@ func executeFence(f *NodeFacts) (Action, bool) {
 		return next()
 	}
 	key := Key{Node: f.Me, Epoch: r.Epoch, Fence: true}
-	if f.Disk.Link != Attached || f.Disk.Holder.Number() > r.Epoch.Number {
+	switch {
+	case f.Disk.Link != Attached || f.Disk.Holder.Number() > r.Epoch.Number:
 		return next()
+	case f.Disk.Holder == 0 && v.Primary.Phase == Active:
+		return wait(Why{Reason: ReservationForgotten, Node: v.Primary.Node, Epoch: r.Epoch})
 	}
 	if !f.Disk.holds(key) {
 		return seize(f, key, Why{Reason: ShuttingOut, Node: v.Primary.Node, Epoch: r.Epoch})

@@ -115,7 +115,8 @@ func TestAWriterIsShutOutOnlyOnItsOpenEpochsRequest(t *testing.T) {
 		acts  bool
 	}{
 		"the request is for it":                                 {[]func(*Volume){request("b", e2)}, attached(writer), true},
-		"it has nothing to do with the writer":                  {[]func(*Volume){request("b", e2)}, attached(Key{}), true},
+		"the writer has not taken the disk yet":                 {[]func(*Volume){request("b", e2), func(v *Volume) { v.Primary.Phase = Preparing }}, attached(Key{}), true},
+		"the target has forgotten the writer":                   {[]func(*Volume){request("b", e2)}, attached(Key{}), false},
 		"another node is asked":                                 {[]func(*Volume){request("c", e2)}, attached(writer), false},
 		"an earlier epoch was to end":                           {[]func(*Volume){request("b", e1)}, attached(writer), false},
 		"an earlier epoch was to end, and no node has the disk": {[]func(*Volume){request("b", e1)}, attached(Key{}), false},

@@ -97,6 +97,11 @@ func (w *world) restarts(v *volume) {
 	}
 	_ = v.target.Restart()
 	w.count("target restarts")
+	for _, m := range w.machines {
+		if w.plan.late && m.runs() && !m.cutFrom(toSAN) {
+			_ = v.target.Relogin(m.name)
+		}
+	}
 }
 
 // restores brings an older record back, once in a schedule.

@@ -13,6 +13,8 @@ type plan struct {
 	nodes, controllers, volumes int
 	shares, slots               int
 	persistent                  bool
+	// late: the targets know reservations again only when their nodes log in.
+	late bool
 	// copies: the volumes are copies in the machines' pools, and not shared disks. loss is the age of the
 	// writes that a failover may give up.
 	copies bool
@@ -164,8 +166,8 @@ func (p *plan) ends() (last time.Duration) {
 
 func (p *plan) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "nodes=%d controllers=%d volumes=%d shares=%d persistent=%t calm=%d copies=%t loss=%v\n",
-		p.nodes, p.controllers, p.volumes, p.shares, p.persistent, p.calm, p.copies, p.loss)
+	fmt.Fprintf(&s, "nodes=%d controllers=%d volumes=%d shares=%d persistent=%t late=%t calm=%d copies=%t loss=%v\n",
+		p.nodes, p.controllers, p.volumes, p.shares, p.persistent, p.late, p.calm, p.copies, p.loss)
 	for _, e := range inTime(p.events) {
 		fmt.Fprintf(&s, "%8.3f %v\n", e.at.Seconds(), e)
 	}

@@ -95,6 +95,14 @@ func TestReservationsAreLoadedBeforeTheUnitIsExported(t *testing.T) {
 	}
 }
 
+func TestInitiatorsWithRegistrationsHaveACLsBeforeTheTargetOpens(t *testing.T) {
+	script := lioOffer(LUN{Number: 3, Serial: "s3"})
+	export, acl, shown := strings.Index(script, "ln -s $b"), strings.Index(script, "/acls/$i"), strings.Index(script, "ln -s $l $m/unit")
+	if export < 0 || acl < export || shown < acl {
+		t.Errorf("the unit is exported at %d, the ACLs are made at %d, and show it at %d:\n%s", export, acl, shown, script)
+	}
+}
+
 func TestTheScriptsAreValidForAShell(t *testing.T) {
 	unit := LUN{Number: 1, Serial: "s1"}
 	for name, script := range map[string]string{

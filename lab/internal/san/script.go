@@ -39,7 +39,9 @@ const lioEnable = "echo 1 > " + lioPortal + "/enable\n"
 
 // lioOffer offers a logical unit. Saved reservations must be there before the unit is
 // exported: the kernel takes none later. Its file has one line for each fact, and its
-// reader wants one line for each registration.
+// reader wants one line for each registration. Their initiators get ACLs: for an initiator
+// without one the kernel brings a registration back only when it logs in, with the
+// reservation, whoever has taken that since.
 func lioOffer(u LUN) string {
 	return fmt.Sprintf(`b=%[1]s/iblock_%[2]d/lun%[2]d
 for i in $(seq 200); do test -b %[3]s && break; sleep 0.1; done
@@ -54,8 +56,20 @@ if [ -s %[5]s/aptpl_%[4]s ]; then
 fi
 mkdir -p %[6]s/lun/lun_%[2]d
 ln -s $b %[6]s/lun/lun_%[2]d/unit
-`, lioCore, u.Number, u.disk().Device(Machine), u.Serial, lioSaved, lioPortal, registrations)
+if [ -s %[5]s/aptpl_%[4]s ]; then
+  for i in $(sed -n 's/^initiator_node=//p' %[5]s/aptpl_%[4]s | sort -u); do mkdir -p %[6]s/acls/$i; done
+fi
+%[8]s`, lioCore, u.Number, u.disk().Device(Machine), u.Serial, lioSaved, lioPortal, registrations, lioMap)
 }
+
+// lioMap shows every logical unit to every initiator that has an ACL: it sees no others.
+const lioMap = `for a in ` + lioPortal + `/acls/*/; do
+  for l in ` + lioPortal + `/lun/lun_*; do
+    m=$a$(basename $l)
+    if [ -d $a ] && [ ! -d $m ]; then mkdir $m; ln -s $l $m/unit; fi
+  done
+done
+`
 
 // registrations is a program of awk that makes one line of each registration in the file that
 // the kernel writes.
@@ -63,8 +77,8 @@ const registrations = `/^PR_REG_START/ {r = ""; next} /^PR_REG_END/ {print r; ne
 
 // lioWithdraw takes a logical unit away, with its reservations, as far as it is there.
 func lioWithdraw(u LUN) string {
-	return fmt.Sprintf(`rm -f %[1]s/lun/lun_%[2]d/unit
-for d in %[1]s/lun/lun_%[2]d %[3]s/iblock_%[2]d/lun%[2]d %[3]s/iblock_%[2]d; do
+	return fmt.Sprintf(`rm -f %[1]s/acls/*/lun_%[2]d/unit %[1]s/lun/lun_%[2]d/unit
+for d in %[1]s/acls/*/lun_%[2]d %[1]s/lun/lun_%[2]d %[3]s/iblock_%[2]d/lun%[2]d %[3]s/iblock_%[2]d; do
   test ! -d $d || rmdir $d
 done
 rm -f %[4]s/aptpl_%[5]s

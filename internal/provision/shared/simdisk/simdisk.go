@@ -19,6 +19,9 @@ type Config struct {
 	Shares int
 	// Persistent: the reservation outlives the target's loss of power.
 	Persistent bool
+	// Late: after a loss of power the target knows a registration, and the reservation that goes with it, only when
+	// its node logs in again, and then whatever has happened since. So does LIO with dynamic ACLs.
+	Late bool
 	// Slow: an attach stays under way until Finish ends it.
 	Slow bool
 	// Device: the disk's bytes are in the file "disk" of the target's directory, and an attach makes a
@@ -66,7 +69,7 @@ func Open(dir string, c Config) (*Target, error) {
 }
 
 func begin(c Config) state {
-	return state{Identity: c.Identity, Shares: c.Shares, Persistent: c.Persistent, Slow: c.Slow, Sessions: map[string]session{}}
+	return state{Identity: c.Identity, Shares: c.Shares, Persistent: c.Persistent, Late: c.Late, Slow: c.Slow, Sessions: map[string]session{}, Saved: map[string]saved{}}
 }
 
 // Node returns the disk as a node sees it. A process has one for each node that it plays.

@@ -15,6 +15,9 @@ type state struct {
 	// Shares is to how many nodes the disk can be attached at once.
 	Shares     int
 	Persistent bool
+	// Late: what was known before a loss of power is in Saved until its node logs in.
+	Late  bool
+	Saved map[string]saved
 	// Slow: an attach stays under way until Target.Finish ends it, as if a controller did.
 	Slow bool
 	// Sessions by node. A node has one at a time; a node that is not in the map is detached.
@@ -31,6 +34,12 @@ type session struct {
 	Key    ownership.RawKey
 	// Failed: a write of this session was refused since it was last flushed.
 	Failed bool
+}
+
+// saved is a node's registration from before a loss of power. Holds: it had the reservation.
+type saved struct {
+	Key   ownership.RawKey
+	Holds bool
 }
 
 type holder struct {
@@ -108,6 +117,21 @@ func (s *state) finish(node string, well bool) {
 		at.Link = ownership.Attached
 	}
 	s.Sessions[node] = at
+	s.remembers(node)
+}
+
+// remembers brings back what was saved of a node that has logged in.
+func (s *state) remembers(node string) {
+	at, r := s.Sessions[node], s.Saved[node]
+	if at.Link != ownership.Attached || r.Key == 0 {
+		return
+	}
+	at.Key = r.Key
+	s.Sessions[node] = at
+	if r.Holds {
+		s.Holder = holder{r.Key, at.Number}
+	}
+	delete(s.Saved, node)
 }
 
 func (s *state) register(node string, key ownership.RawKey) error {
@@ -148,8 +172,14 @@ func (s *state) reserve(node string, expect, key ownership.RawKey) error {
 	return nil
 }
 
-// relogin ends a node's session. The node logs in again at once and is a stranger to the target.
+// relogin ends a node's session. The node logs in again at once and is a stranger to the target, unless that kept
+// what it knew before it lost its power.
 func (s *state) relogin(node string) {
+	s.forgets(node)
+	s.remembers(node)
+}
+
+func (s *state) forgets(node string) {
 	if at, ok := s.Sessions[node]; ok && at.Link == ownership.Attached {
 		s.Last++
 		s.Sessions[node] = session{Number: s.Last, Link: ownership.Attached, Failed: at.Failed}
@@ -158,10 +188,13 @@ func (s *state) relogin(node string) {
 
 // restart is the target's loss of power. No session outlives it.
 func (s *state) restart() {
-	for node := range s.Sessions {
-		s.relogin(node)
+	for node, at := range s.Sessions {
+		if s.Late && at.Key != 0 {
+			s.Saved[node] = saved{at.Key, s.Holder.Key != 0 && s.Holder.Session == at.Number}
+		}
+		s.forgets(node)
 	}
-	if !s.Persistent {
+	if !s.Persistent || s.Late {
 		s.Holder = holder{}
 	}
 }
