@@ -5,6 +5,7 @@ package guesttest
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -105,6 +106,42 @@ func TestATwinOfADiskIsRefused(t *testing.T) {
 	sh(t, fmt.Sprintf("iscsiadm -m node -T %[1]s -p %[2]s -I a -o new; iscsiadm -m node -T %[1]s -p %[2]s -I a -o update -n node.session.nr_sessions -v 2; iscsiadm -m node -T %[1]s -p %[2]s -I a --login; udevadm settle", targetName, portal))
 	if _, err := s.nodes["a"].Look(t.Context(), disk); !errors.Is(err, provision.ErrUnsupported) {
 		t.Errorf("a disk with two sessions: %v", err)
+	}
+}
+
+// The node that had the reservation is off while the target loses its power and another node takes the disk.
+func TestATargetBringsAReservationBackThatWasTakenIfItsNodeHasNoACL(t *testing.T) {
+	for name, test := range map[string]struct {
+		dynamic         bool
+		restarted, back ownership.RawKey
+	}{
+		"with an ACL":    {false, key("a", 1), key("b", 2)},
+		"without an ACL": {true, 0, key("a", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSAN(t)
+			s.target.stop()
+			s.target.dynamic = test.dynamic
+			s.target.start()
+			s.attach("a", "b")
+			s.take("a", 0, key("a", 1))
+			sh(t, "iscsiadm -m session -r "+strings.TrimPrefix(filepath.Base(s.session("a")), "session")+" --logout; udevadm settle")
+			s.restart()
+			s.holds(test.restarted)
+			s.take("b", test.restarted, key("b", 2))
+			s.attach("a")
+			s.holds(test.back)
+			s.must(s.nodes["b"].Reserve(t.Context(), disk, test.back, key("b", 2)))
+			s.holds(key("b", 2))
+		})
+	}
+}
+
+// holds expects that node b sees a holder of the reservation.
+func (s *san) holds(want ownership.RawKey) {
+	s.t.Helper()
+	if v, err := s.nodes["b"].Look(s.t.Context(), disk); err != nil || v.Holder != want {
+		s.t.Errorf("the disk is reserved for %#x, %v, want %#x", uint64(v.Holder), err, uint64(want))
 	}
 }
 

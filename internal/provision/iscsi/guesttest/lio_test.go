@@ -50,8 +50,9 @@ func put(t testing.TB, path, text string) {
 type target struct {
 	t    testing.TB
 	disk string
-	// allowed are the nodes that may log in.
+	// allowed are the nodes that may log in. dynamic: every node may, and none has an ACL.
 	allowed map[string]bool
+	dynamic bool
 }
 
 // prepare makes this machine one that can be target and initiator.
@@ -111,6 +112,9 @@ func (l *target) start() {
 echo 0 > %[1]s/attrib/authentication
 echo 0 > %[1]s/attrib/generate_node_acls
 ln -s %[3]s %[1]s/lun/lun_1/unit`, portalDir, portal, backing(1)))
+	if l.dynamic {
+		sh(l.t, fmt.Sprintf("echo 1 > %[1]s/generate_node_acls; echo 1 > %[1]s/cache_dynamic_acls; echo 0 > %[1]s/demo_mode_write_protect", portalDir+"/attrib"))
+	}
 	for n := range l.allowed {
 		l.allow(n)
 	}
@@ -132,6 +136,9 @@ func acl(node string) string { return portalDir + "/acls/" + initiator(node) }
 func (l *target) allow(node string) {
 	l.t.Helper()
 	l.allowed[node] = true
+	if l.dynamic {
+		return
+	}
 	sh(l.t, fmt.Sprintf("mkdir -p %[1]s/lun_1; test -e %[1]s/lun_1/unit || ln -s %[2]s/lun/lun_1 %[1]s/lun_1/unit", acl(node), portalDir))
 }
 
