@@ -69,7 +69,7 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 			return record(v.RequestFence(e.Node), Why{Reason: FenceRequested, Node: e.Node})
 		}
 	}
-	for _, makes := range []func(*ControllerFacts) (Action, bool){publish, rebuild} { // a standby that can
+	for _, makes := range []func(*ControllerFacts) (Action, bool){publish, rebuild} { // the standby that is asked next
 		if a, ok := makes(f); ok {
 			return a, true
 		}

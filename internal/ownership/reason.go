@@ -153,7 +153,7 @@ var messages = map[Reason]string{
 	Unused:                   "the volume was not used for a while",
 	BrakeHeld:                "too many nodes look lost at once; nothing is promoted or rebuilt until that is explained",
 	NoProof:                  "node %[1]s looks dead, but nothing proves that it cannot write; power it off or taint it out-of-service",
-	FenceRequested:           "node %[1]s shall shut the writer out at the device",
+	FenceRequested:           "node %[1]s shall shut the writer out at the device; if that takes more than a minute, the log of its agent says why",
 	WriterFenced:             "node %[1]s can not write into epoch %[3]v any more; going on from %[2]v",
 	NoCandidate:              "no reachable replica holds a valid snapshot",
 	Settling:                 "waiting for node %[1]s to answer: no node that answers has snapshot %[2]v",

@@ -202,6 +202,7 @@ func TestHowSoonTheRulesAreAskedAgain(t *testing.T) {
 		"another process attaches the disk": {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.BeingAttached}}, again: time.Second},
 		"an attach has failed":              {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.AttachmentFailed}}, again: 5 * time.Second},
 		"the record cannot be read":         {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.RecordUnread}}, record: errBroken, again: 5 * time.Second, fails: true},
+		"the target has forgotten a writer": {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.ReservationForgotten}}, fails: true},
 		"another node owns it":              {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.PrimaryElsewhere}}},
 		"there is nothing to do":            {do: ownership.Action{Why: ownership.Why{Reason: ownership.BeingAttached}}},
 		"nor after a failure":               {do: ownership.Action{Why: ownership.Why{Reason: ownership.AttachmentFailed}}},

@@ -29,6 +29,8 @@ func (o *Owner) Tend(ctx context.Context, id string) (again time.Duration, err e
 		return movePause, nil
 	case do.Verb == ownership.Wait && do.Reason == ownership.RecordUnread:
 		return movePause, out.trouble
+	case do.Verb == ownership.Wait && do.Reason == ownership.ReservationForgotten: // no event tells when the target knows it again
+		return 0, &NotNowError{Volume: id, Why: do.Why, Cause: out.trouble}
 	}
 	again = o.c.Medium.rests(out.do)
 	// A kubelet that gave up asking leaves an epoch behind. If its time has passed since the decision, the volume is due

@@ -56,7 +56,7 @@ func unheard(v *ownership.Volume, pods []corev1.Pod, away map[string]bool) (node
 		nodes = append(nodes, v.Primary.Node)
 	}
 	for node, is := range away {
-		if is && !(v.Primary.Phase.Open() && v.Primary.Node == node) {
+		if is && !owns(v, node) {
 			nodes = append(nodes, node)
 		}
 	}

@@ -135,7 +135,7 @@ func usable(v, next *ownership.Volume) (nodes []string) {
 		e := &v.Replicas[i]
 		primary := v.Primary.Node == e.Node
 		ready := e.State == ownership.Ready && !(primary && v.Primary.Phase == ownership.Fenced && e.Unstaged != v.Epoch)
-		if !ready && !(primary && v.Primary.Phase.Open()) {
+		if !ready && !owns(v, e.Node) {
 			continue
 		}
 		if next != nil {
@@ -153,11 +153,24 @@ func usable(v, next *ownership.Volume) (nodes []string) {
 func serve(q *question, nodes []string) bool {
 	f := &q.facts
 	return slices.ContainsFunc(nodes, func(node string) bool {
-		owns := f.Record.Primary.Node == node && f.Record.Primary.Phase.Open()
-		return !slices.ContainsFunc(f.Nodes, func(n ownership.Machine) bool {
-			return n.Name == node && (n.Away() || n.Unlisted || n.Leaving && !owns)
-		})
+		m := machineOf(f, node)
+		return !m.Away() && !m.Unlisted && (!m.Leaving || owns(f.Record, node))
 	})
+}
+
+// machineOf is what is known of a node.
+func machineOf(f *ownership.ControllerFacts, node string) ownership.Machine {
+	for i := range f.Nodes {
+		if f.Nodes[i].Name == node {
+			return f.Nodes[i]
+		}
+	}
+	return ownership.Machine{Name: node}
+}
+
+// owns tells whether the node may write by the record.
+func owns(v *ownership.Volume, node string) bool {
+	return v.Primary.Node == node && v.Primary.Phase.Open()
 }
 
 // waitsForNode tells whether a pod has no node yet.
@@ -224,7 +237,6 @@ func open(q *question) (nodes []string) {
 func hasShare(f *ownership.ControllerFacts) bool {
 	v := f.Record
 	return len(v.Replicas) < v.Sharing.MaxShares || slices.ContainsFunc(v.Replicas, func(e ownership.Replica) bool {
-		owns := v.Primary.Node == e.Node && v.Primary.Phase.Open()
-		return !owns && !slices.ContainsFunc(f.Nodes, func(n ownership.Machine) bool { return n.Name == e.Node && n.Away() })
+		return !owns(v, e.Node) && !machineOf(f, e.Node).Away()
 	})
 }

@@ -214,7 +214,7 @@ func TestAFailoverWritesTheVolumeOnlyForItsRecord(t *testing.T) {
 					return nil
 				}
 				w.oversees(r)
-				if got, want := w.waiting(), "True FenceRequested: node n2 shall shut the writer out at the device"; got != want {
+				if got, want := w.waiting(), "True FenceRequested: node n2 shall shut the writer out at the device; if that takes more than a minute, the log of its agent says why"; got != want {
 					t.Errorf("the volume says %q", got)
 				}
 				v := w.volume()

@@ -18,9 +18,9 @@ import (
 // orphaned is for how long pods stay whose Node was deleted, before Kubernetes deletes them without grace.
 const orphaned = 40 * time.Second
 
-// planOfDeletions is the plan of a seed in which somebody deletes the Node of a machine. Its targets keep reservations:
-// of a machine that is off and has no Node nothing else proves anything. A record from before what such a machine alone
-// knows would wait for a person.
+// planOfDeletions adds the deletion of one machine's Node to the plan of a seed. The targets keep reservations: without
+// them nothing proves that a machine is off which has no Node. If the Node never comes back, no older record does: the
+// machine may be the only one that knows a later epoch, and then the volume waits for a person.
 func planOfDeletions(seed uint64) plan {
 	p, d := planOf(seed), rolled(seed, 2, "plan")
 	p.persistent = true

@@ -39,9 +39,9 @@ const lioEnable = "echo 1 > " + lioPortal + "/enable\n"
 
 // lioOffer offers a logical unit. Saved reservations must be there before the unit is
 // exported: the kernel takes none later. Its file has one line for each fact, and its
-// reader wants one line for each registration. Their initiators get ACLs: for an initiator
-// without one the kernel brings a registration back only when it logs in, with the
-// reservation, whoever has taken that since.
+// reader wants one line for each registration. Each of their initiators gets an ACL. Without
+// one, the kernel restores the registration of an initiator only when that logs in, and then
+// also its reservation, even if another initiator has taken the disk since.
 func lioOffer(u LUN) string {
 	return fmt.Sprintf(`b=%[1]s/iblock_%[2]d/lun%[2]d
 for i in $(seq 200); do test -b %[3]s && break; sleep 0.1; done
