@@ -66,10 +66,10 @@ func (copies) stopFetch(o *Owner, id string) (underWay bool) {
 
 // pauseAfter is how long the rules are left alone after a stream.
 func pauseAfter(err error) time.Duration {
-	if err == nil || errors.Is(err, errNotNeeded) || stream.After(err).Next == stream.GoOn {
+	if err == nil || errors.Is(err, errNotNeeded) {
 		return 0
 	}
-	return movePause
+	return movePause // also for one that was cut: a peer that cuts each stream is not asked all the time
 }
 
 // Stock returns what this node sends to others: what is in a stock, to nodes that the record names. A
@@ -91,9 +91,20 @@ func (s stock) Open(ctx context.Context, want wire.Want) (source stream.Source, 
 	case !may || v == nil || !v.Kind.Traits().Data:
 		return nil, wire.Errorf(wire.NotReplica, "node %s has no replica of volume %.80q", want.To, want.Volume)
 	}
-	err = s.alone(ctx, want.Volume, func(context.Context) (err error) {
+	wait, cancel := context.WithTimeout(ctx, lockWithin)
+	defer cancel()
+	opened := false
+	err = s.alone(wait, want.Volume, func(context.Context) (err error) {
+		opened = true
 		source, err = s.Stock.Open(ctx, want) // the stream goes on without the lock, until its own context ends
 		return err
 	})
+	if err != nil && !opened {
+		return nil, wire.Errorf(wire.Busy, "volume %s is busy on this node: %v", want.Volume, err)
+	}
 	return source, err
 }
+
+// lockWithin is how long a stream waits for what else is done with its volume. The stream keeps a place of the
+// node's meanwhile, which others need: if the volume hangs, they get it.
+const lockWithin = 10 * time.Second

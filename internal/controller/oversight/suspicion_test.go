@@ -66,6 +66,29 @@ func TestANodeWhoseGuardRenewsIsNotShutOutThoughNoNodeReachesItsAgent(t *testing
 	})
 }
 
+// A node that is cut from all others and renews at the API server is like this: only its guard speaks for it.
+func TestAGuardThatHasRenewedSinceNobodyReachesItsNodeMayBeLateOnce(t *testing.T) {
+	reserved(t, func(w *world, asked func() bool) {
+		w.peers.witnesses = map[string][]ownership.Witness{"n1": unreached("n2", "n3", "n4", "n5", "n6", "n7")}
+		w.dead["n1"] = true
+		renews := func() { w.leases.put(guardLease("n1", w.storage, time.Duration(time.Now().UnixNano()))) }
+		renews()
+		w.waits(time.Second)
+		if asked() {
+			t.Fatal("a standby is asked a second after the guard's renewal")
+		}
+		renews() // now it is known to be suspected
+		w.waits(guardSilent - time.Second)
+		if asked() {
+			t.Error("a standby is asked because one renewal is late")
+		}
+		w.waits(time.Second)
+		if !asked() {
+			t.Error("no standby is asked when the guard has been silent for long")
+		}
+	})
+}
+
 func TestALateGuardAloneMakesNoNodeSuspected(t *testing.T) {
 	reserved(t, func(w *world, asked func() bool) {
 		w.dead["n1"] = true

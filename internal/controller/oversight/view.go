@@ -17,7 +17,8 @@ const (
 	guardSilent = 15 * time.Second
 	agentSilent = 25 * time.Second
 	// guardLate is after how long a guard's Lease is no word about now: while an epoch is open, a renewal is
-	// overdue. From then until guardSilent it is neither a vote for the node nor one against it.
+	// overdue. From then until guardSilent it is neither a vote for the node nor one against it, unless the
+	// guard has outlived the suspicion: see trusts.
 	guardLate = 5 * time.Second
 	// kubeletSilent is how long a kubelet's Lease must not have changed before the machine counts as one
 	// that does not run. It is renewed every 10 s.
@@ -81,7 +82,7 @@ func (c *Contact) look(s suspect, said, unlisted map[string][]ownership.Witness)
 		kubelet := c.seen.kubeletAlive(s, now)
 		v.votes = c.seen.judged(s, said[s.node], kubelet, now)
 		if c.seen.renews(s.node, now) {
-			v.vouched = guardLate - c.seen.sight.Lapsed(s.node, now)
+			v.vouched = c.seen.trusts(s.node, now) - c.seen.sight.Lapsed(s.node, now)
 		}
 		v.leases = c.seen.sight.Of(s.node, s.lease, storage, kubelet, now)
 	}
@@ -104,9 +105,19 @@ func (s *seen) judged(of suspect, others []ownership.Witness, kubelet bool, now 
 
 const guardsLease = "lease of the guard"
 
-// renews tells whether the node's guard has renewed its Lease a moment ago.
+// renews tells whether the node's guard has renewed its Lease so lately that its node runs.
 func (s *seen) renews(node string, now time.Time) bool {
-	return s.guards[node] && s.sight.Lapsed(node, now) < guardLate
+	return s.guards[node] && s.sight.Lapsed(node, now) < s.trusts(node, now)
+}
+
+// trusts is for how long a renewal of the node's guard is a word about now. A guard that has renewed since the
+// node was suspected is cut from the others and not from the API server, so that one late renewal is no news. A
+// node that lost its power has not, and waits for no more than guardLate.
+func (s *seen) trusts(node string, now time.Time) time.Duration {
+	if since, suspected := s.lost[node]; suspected && now.Sub(since) > s.sight.Lapsed(node, now) {
+		return guardSilent
+	}
+	return guardLate
 }
 
 // witnesses are the votes of the node's own leases.

@@ -38,6 +38,7 @@ var reasons = []struct {
 }{
 	{provision.ErrNoSpace, wire.PoolFull},
 	{provision.ErrInUse, wire.Busy},
+	{provision.ErrUnavailable, wire.Busy},    // such as a poold that is replaced: what arrived stays
 	{provision.ErrInvalid, wire.WrongSum},    // the bytes are no stream of the pool's: begin anew
 	{provision.ErrConflict, wire.WrongBase},  // the copy is not what the receiver asked for: look again
 	{provision.ErrNotFound, wire.NoSnapshot}, // the volume or a point is gone: look again

@@ -40,19 +40,19 @@ func (s *Stock) Open(ctx context.Context, want wire.Want) (stream.Source, error)
 		return nil, wire.Errorf(wire.CannotResume, "streams of format %s do not go on from byte %d", able.Format, want.Resume.Offset)
 	}
 	q := provision.SendRequest{Volume: want.Volume, Base: want.Base, Target: want.Target, Resume: string(want.Resume.Token)}
-	if err := s.hold(ctx, want); err != nil {
+	if err := s.hold(ctx, want, provision.MaxHold); err != nil {
 		return nil, err
 	}
 	offer, err := s.offer(ctx, q)
 	if err != nil {
-		return nil, wired(err)
+		return nil, errors.Join(wired(err), s.hold(ctx, want, ownership.HoldFor))
 	}
 	out, in, err := os.Pipe()
 	if err != nil {
-		return nil, wired(err)
+		return nil, errors.Join(wired(err), s.hold(ctx, want, ownership.HoldFor))
 	}
 	after := context.WithoutCancel(ctx)
-	o := &source{offer: offer, pipe: out, done: make(chan struct{}), hold: func() error { return s.hold(after, want) }}
+	o := &source{offer: offer, pipe: out, done: make(chan struct{}), hold: func() error { return s.hold(after, want, ownership.HoldFor) }}
 	o.unblock = context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Unix(1, 0)) })
 	go func() { // ends when the pipe is closed, at the latest
 		defer close(o.done)
@@ -63,9 +63,10 @@ func (s *Stock) Open(ctx context.Context, want wire.Want) (stream.Source, error)
 }
 
 // hold keeps the target of a stream: the receiver and this node will have it in common, and perhaps no
-// later point.
-func (s *Stock) hold(ctx context.Context, want wire.Want) error {
-	err := s.Copies.Hold(ctx, want.Volume, ownership.Hold{For: want.To, Point: want.Target, Until: s.Now().Add(ownership.HoldFor)})
+// later point. While the stream is under way the hold ends late, because this node may be restarted meanwhile, and
+// knows of the stream by the hold alone. Close brings the end near.
+func (s *Stock) hold(ctx context.Context, want wire.Want, last time.Duration) error {
+	err := s.Copies.Hold(ctx, want.Volume, ownership.Hold{For: want.To, Point: want.Target, Until: s.Now().Add(last)})
 	if errors.Is(err, provision.ErrNoSpace) { // there are as many holds as there may be, until some end
 		return wire.Errorf(wire.Busy, "%v", err)
 	}
@@ -104,7 +105,7 @@ type source struct {
 	// done is closed when the pool has ended its work, with failure.
 	done    chan struct{}
 	failure error
-	// hold keeps the target for as long again, also after its caller gave up.
+	// hold keeps the target for a while, also after its caller gave up.
 	hold func() error
 }
 
@@ -130,8 +131,8 @@ func (s *source) Read(b []byte) (int, error) {
 	return 0, wired(s.failure)
 }
 
-// Close implements stream.Source. The target is held for as long again: the receiver may have it, whether
-// it said so or not.
+// Close implements stream.Source. The target is held for a while: the receiver may have it, whether it said so or
+// not.
 func (s *source) Close(bool) error {
 	s.unblock()
 	err := s.pipe.Close()

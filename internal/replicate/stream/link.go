@@ -22,9 +22,8 @@ type Link struct {
 	me, peer string
 	conn     *tls.Conn
 	reader   *wire.Reader
-	// moved is how long after began the stream moved last: a frame of data left, or one that is not Alive came.
-	began time.Time
-	moved atomic.Int64
+	// below is the connection below TLS.
+	below *patient
 
 	// turn holds one token. Who writes a frame has it: the stream, its acknowledgements and Alive share the
 	// connection.
@@ -40,16 +39,18 @@ func Dial(ctx context.Context, conn net.Conn, me cert.Identity, peer string, pac
 		_ = conn.Close()
 		return nil, &wire.Error{Reason: wire.Untrusted, Message: "this node has nothing to check a peer with", Cause: err}
 	}
-	return secure(ctx, tls.Client(patient{conn}, config), me.Node, packer)
+	below := &patient{Conn: conn, began: time.Now()}
+	return secure(ctx, tls.Client(below, config), below, me.Node, packer)
 }
 
 // Accept makes a Link of a connection that another node has opened. It takes conn over, whatever the
 // outcome.
 func Accept(ctx context.Context, conn net.Conn, me cert.Identity, packer *wire.Packer) (*Link, error) {
-	return secure(ctx, tls.Server(patient{conn}, me.Server()), me.Node, packer)
+	below := &patient{Conn: conn, began: time.Now()}
+	return secure(ctx, tls.Server(below, me.Server()), below, me.Node, packer)
 }
 
-func secure(ctx context.Context, conn *tls.Conn, me string, packer *wire.Packer) (*Link, error) {
+func secure(ctx context.Context, conn *tls.Conn, below *patient, me string, packer *wire.Packer) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, opening)
 	defer cancel()
 	if err := conn.HandshakeContext(ctx); err != nil {
@@ -62,7 +63,7 @@ func secure(ctx context.Context, conn *tls.Conn, me string, packer *wire.Packer)
 		return nil, handshakeError(err)
 	}
 	return &Link{
-		me: me, peer: peer, conn: conn, began: time.Now(),
+		me: me, peer: peer, conn: conn, below: below,
 		reader: wire.NewReader(conn, packer), writer: wire.NewWriter(conn, packer), turn: make(chan struct{}, 1),
 	}, nil
 }
@@ -118,11 +119,9 @@ func (l *Link) data(p wire.Packing) (uint64, error) {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	err := l.writer.Data(p)
-	l.move()
+	l.below.move()
 	return l.writer.Chain().Sum(), lost(err)
 }
-
-func (l *Link) move() { l.moved.Store(int64(time.Since(l.began))) }
 
 // finish tells the peer that this end writes no more.
 func (l *Link) finish() error {
@@ -138,12 +137,14 @@ func (l *Link) hear(buf []byte) (wire.Frame, error) {
 		switch {
 		case err != nil:
 			return wire.Frame{}, lost(err)
+		case frame.Kind == wire.KindAck: // says how far data came, and is not data
+			return frame, nil
 		case frame.Kind != wire.KindAlive:
-			l.move()
+			l.below.move()
 			return frame, nil
 		case len(frame.Payload) > 0:
 			return wire.Frame{}, wire.Errorf(wire.BadMessage, "a message of kind %s: it has bytes at its end that say nothing", frame.Kind)
-		case time.Since(l.began)-time.Duration(l.moved.Load()) > stall:
+		case time.Since(l.below.moved()) > stall:
 			return wire.Frame{}, wire.Errorf(wire.Stalled, "node %s is alive, and the stream has not moved for %s", l.peer, stall)
 		}
 	}
@@ -216,36 +217,51 @@ func (l *Link) greet(first bool) error {
 	return nil
 }
 
-// keepAlive says Alive until ctx ends.
-func (l *Link) keepAlive(ctx context.Context) {
+// keepAlive says Alive until ctx ends, or returns why the peer cannot be told.
+func (l *Link) keepAlive(ctx context.Context) error {
 	ticker := time.NewTicker(idle / 3)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-ticker.C:
 		}
-		if l.say(wire.Alive{}) != nil {
-			return
+		if err := l.say(wire.Alive{}); err != nil {
+			return err
 		}
 	}
 }
 
-// patient gives each read and each write of a connection time of its own. It is below TLS, so that a
-// slow link is not silent while a frame takes its time.
-type patient struct{ net.Conn }
+// patient gives each read of a connection time of its own, and all reads and writes together the time in which the
+// stream must move: a peer that sends a byte now and then sends no frame. It is below TLS, so that a slow link is not
+// silent while a frame takes its time.
+type patient struct {
+	net.Conn
+	// The stream moved last so long after began: a frame of data left, or one came that tells more than that the
+	// peer is there.
+	began time.Time
+	after atomic.Int64
+}
 
-func (p patient) Read(b []byte) (int, error) {
-	if err := p.SetReadDeadline(time.Now().Add(idle)); err != nil {
+func (p *patient) move() { p.after.Store(int64(time.Since(p.began))) }
+
+func (p *patient) moved() time.Time { return p.began.Add(time.Duration(p.after.Load())) }
+
+func (p *patient) Read(b []byte) (int, error) {
+	limit := p.moved().Add(stall + idle) // between frames the stall is told by name
+	if each := time.Now().Add(idle); each.Before(limit) {
+		limit = each
+	}
+	if err := p.SetReadDeadline(limit); err != nil {
 		return 0, err
 	}
 	return p.Conn.Read(b)
 }
 
 // Write waits as long as the peer may stall: whether it is there at all is for Read to find out.
-func (p patient) Write(b []byte) (int, error) {
-	if err := p.SetWriteDeadline(time.Now().Add(stall)); err != nil {
+func (p *patient) Write(b []byte) (int, error) {
+	if err := p.SetWriteDeadline(p.moved().Add(stall + idle)); err != nil {
 		return 0, err
 	}
 	return p.Conn.Write(b)

@@ -57,13 +57,14 @@ func (in *incoming) run(ctx context.Context, ask wire.Stream) error {
 		return err
 	}
 	offer, err := expect[wire.Offer](in.Link, make([]byte, wire.MaxMessage))
-	if wire.ReasonOf(err) == wire.CannotResume && half != nil {
+	if err == nil {
+		err = Verify(want, half, in.peer, offer)
+	}
+	if next := After(err).Next; err != nil && half != nil && (next == StartOver || next == Decide) {
+		// The sender has no rest for this half, and would say the same again.
 		return errors.Join(err, failed(in.sink.Discard(ctx), "deleting the half stream"))
 	}
 	if err != nil {
-		return err
-	}
-	if err := Verify(want, half, in.peer, offer); err != nil {
 		return err
 	}
 	in.received.Offer = offer

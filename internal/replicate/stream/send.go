@@ -59,12 +59,22 @@ func (o *outgoing) run(ctx context.Context, stock Stock) error {
 	if o.options.Pace != nil {
 		o.pacer = o.options.Pace(want)
 	}
-	source, err := stock.Open(ctx, want)
+	source, err := o.open(ctx, stock, want)
 	if err != nil {
-		return failed(err, "opening the snapshot")
+		return failed(because(ctx, err), "opening the snapshot")
 	}
 	err = because(ctx, o.serve(ctx, source))
 	return errors.Join(err, failed(source.Close(o.sent.Committed), "closing the snapshot"))
+}
+
+// open asks the stock for the stream, which may wait. Nobody listens to the peer meanwhile: one that has gone is
+// found out by Alive, so that it keeps no place and no connection.
+func (o *outgoing) open(ctx context.Context, stock Stock, want wire.Want) (Source, error) {
+	ctx, end := context.WithCancelCause(ctx) // the source's, too: it ends with the session
+	stop := context.AfterFunc(o.gone, func() { end(context.Cause(o.gone)) })
+	defer stop()
+	source, err := stock.Open(ctx, want)
+	return source, because(ctx, err)
 }
 
 func (o *outgoing) serve(ctx context.Context, source Source) error {

@@ -15,6 +15,8 @@ type session struct {
 	*Link
 	// fail ends the session's context with a cause.
 	fail context.CancelCauseFunc
+	// gone ends, with a cause, when the peer cannot be told any more that this end is alive.
+	gone context.Context //nolint:containedctx // of this session
 	// group has the goroutines beside run. They end when the link is closed.
 	group sync.WaitGroup
 	// heard is closed when the goroutine that listens ends, nil if run itself listens.
@@ -28,6 +30,8 @@ type session struct {
 func within(ctx context.Context, l *Link, run func(context.Context, *session) error) error {
 	inner, fail := context.WithCancelCause(ctx)
 	s := &session{Link: l, fail: fail}
+	var lonely context.CancelCauseFunc
+	s.gone, lonely = context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(inner, func() {
 		if ctx.Err() == nil {
 			// The peer still reads, or will be gone: let the last words through.
@@ -36,7 +40,7 @@ func within(ctx context.Context, l *Link, run func(context.Context, *session) er
 		}
 		l.Close()
 	})
-	s.group.Go(func() { s.keepAlive(inner) })
+	s.group.Go(func() { lonely(s.keepAlive(inner)) })
 
 	err := because(inner, run(inner, s))
 	stop()
