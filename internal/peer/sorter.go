@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"berth.dev/berth/internal/replicate/cert"
@@ -56,6 +57,14 @@ func (s *sorter) run(ctx context.Context) {
 	defer func() { _ = s.Close() }()
 	for {
 		c, err := s.Listener.Accept()
+		if scarce(err) {
+			select {
+			case <-time.After(scarceWait):
+				continue
+			case <-s.ended:
+				return
+			}
+		}
 		if err != nil {
 			return
 		}
@@ -66,6 +75,15 @@ func (s *sorter) run(ctx context.Context) {
 			_ = c.Close()
 		}
 	}
+}
+
+// scarceWait is how long a listener rests while the machine lacks what a connection needs.
+const scarceWait = 100 * time.Millisecond
+
+// scarce tells whether the machine lacked what a connection needs: the listener is sound, and the next one may succeed.
+func scarce(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED},
+		func(lack error) bool { return errors.Is(err, lack) })
 }
 
 // sort hands one connection over, or closes it.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,6 +104,38 @@ func TestTheEndOfOneServerEndsThePort(t *testing.T) {
 		}
 		if _, err := all[1].Accept(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("the other server accepts, or is told %v", err)
+		}
+	})
+}
+
+// scarceDoor is a port of a machine that has no descriptor left at first.
+type scarceDoor struct {
+	net.Listener
+	lacks int
+}
+
+func (d *scarceDoor) Accept() (net.Conn, error) {
+	if d.lacks--; d.lacks >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return d.Listener.Accept()
+}
+
+func TestAMachineThatLacksDescriptorsForAMomentGoesOnServing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		d := door{bufconn.Listen(64 << 10)}
+		l, me := Sort(t.Context(), &scarceDoor{d, 3}, cert.Questions)[0], n.identity("alpha")
+		me.Protocol = cert.Questions
+		go func() {
+			if c, err := l.Accept(); err == nil {
+				s := tls.Server(c, me.Server())
+				_, _ = io.WriteString(s, "here")
+				_ = s.Close()
+			}
+		}()
+		if got, err := asks(t, n, d, cert.Questions); err != nil || got != "here" {
+			t.Errorf("it answers %q, %v", got, err)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/wire"
@@ -16,6 +17,7 @@ var errNotNeeded = errors.New("the stream is not needed any more")
 // pull begins to fetch a point in the background, without the lock. One stream of a volume is under way at a
 // time: a newer point waits for it, and one that the volume does not hold any more is ended.
 func (c copies) pull(ctx context.Context, o *Owner, l *look, do ownership.Action) error {
+	do.To = target(l, do)
 	began, stale := false, false
 	fetch, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	o.hinted(l.id, func(h *hint) {
@@ -30,9 +32,11 @@ func (c copies) pull(ctx context.Context, o *Owner, l *look, do ownership.Action
 	if !began {
 		return nil
 	}
-	if err := saw(o, l, do.To); err != nil {
-		c.fetched(o, l.id, err)
-		return err
+	if _, known := l.kept.Age(do.To, l.facts.Now); !known { // the data is as old as when it was asked for first
+		if err := saw(o, l, do.To); err != nil {
+			c.fetched(o, l.id, err)
+			return err
+		}
 	}
 	f := Fetch{Volume: l.id, From: do.From, Epoch: l.facts.Copy.Promise.Epoch, Base: do.Base, To: do.To}
 	o.c.Background(func(ctx context.Context) {
@@ -47,6 +51,17 @@ func (c copies) pull(ctx context.Context, o *Owner, l *look, do ownership.Action
 		o.c.Poke(f.Volume, pauseAfter(err))
 	})
 	return nil
+}
+
+// target is the point to fetch: the one of which a part is here already, if the volume still holds it. While the volume
+// is written its newest point is another one at each try, and a copy that takes longer than its link lasts would begin
+// anew for ever.
+func target(l *look, do ownership.Action) lineage.Point {
+	r := l.replica.Receiving
+	if r != nil && r.Token != "" && r.From == do.From && r.Base == do.Base && l.facts.Record.Holds(r.Target) {
+		return r.Target
+	}
+	return do.To
 }
 
 // fetched notes the end of a stream.

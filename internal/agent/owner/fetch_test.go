@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -37,7 +38,7 @@ func TestAStreamIsAskedForOnceItIsKeptHowOldItIs(t *testing.T) {
 	}{
 		"it arrives":                    {},
 		"it fails":                      {fails: errBroken, pause: movePause, told: 1},
-		"it was cut, and goes on":       {fails: wire.Errorf(wire.Cut, "cut"), told: 1},
+		"it was cut, and goes on":       {fails: wire.Errorf(wire.Cut, "cut"), pause: movePause, told: 1},
 		"it is not needed any more":     {fails: errNotNeeded, told: 1},
 		"the sender has no such volume": {fails: wire.Errorf(wire.NotReplica, "no"), pause: movePause, told: 1},
 	} {
@@ -73,6 +74,67 @@ func TestAStreamIsAskedForOnceItIsKeptHowOldItIs(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAHalfThatIsHereIsCompletedBeforeANewerPointIsAskedFor(t *testing.T) {
+	half := provision.Receiving{Base: point(1), Target: point(2), From: "b", Token: "token"}
+	for name, test := range map[string]struct {
+		edit func(r *provision.Receiving)
+		want lineage.Point
+	}{
+		"the half can go on":                      {func(*provision.Receiving) {}, point(2)},
+		"it is from another node":                 {func(r *provision.Receiving) { r.From = "c" }, point(3)},
+		"it begins elsewhere":                     {func(r *provision.Receiving) { r.Base = lineage.Point{} }, point(3)},
+		"it cannot be resumed":                    {func(r *provision.Receiving) { r.Token = "" }, point(3)},
+		"the volume does not hold its target now": {func(r *provision.Receiving) { r.Target = lineage.Point{Epoch: three, Seq: 2} }, point(3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := onBench(t, ofCopies, ownership.Node{})
+			l := &look{id: volume}
+			l.facts.Record, l.facts.Now, l.replica.Receiving = copied(), noon, new(half)
+			test.edit(l.replica.Receiving)
+			if _, err := b.c.Medium.carryOut(t.Context(), b.Owner, l, ownership.Action{Verb: ownership.Pull, From: "b", Base: point(1), To: point(3)}); err != nil {
+				t.Fatal(err)
+			}
+			b.behind[0](t.Context())
+			if b.pools.fetched.To != test.want {
+				t.Errorf("asked for %v", b.pools.fetched.To)
+			}
+		})
+	}
+}
+
+// What has come after an hour is as old as its first byte.
+func TestAPointThatIsAskedForAgainIsNotYounger(t *testing.T) {
+	b := onBench(t, ofCopies, ownership.Node{})
+	for _, at := range []time.Time{noon, noon.Add(time.Hour)} {
+		l := &look{id: volume, kept: b.world.kept}
+		l.facts.Record, l.facts.Now = copied(), at
+		if _, err := b.c.Medium.carryOut(t.Context(), b.Owner, l, ownership.Action{Verb: ownership.Pull, From: "b", Base: point(1), To: point(2)}); err != nil {
+			t.Fatal(err)
+		}
+		b.behind[len(b.behind)-1](t.Context())
+	}
+	if age, known := b.world.kept.Age(point(2), noon.Add(time.Hour)); age != time.Hour || !known {
+		t.Errorf("the point is %v old, known %v", age, known)
+	}
+}
+
+func TestAStreamDoesNotWaitLongForAVolumeThatIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onBench(t, ofCopies, ownership.Node{})
+		b.world.object = recorded(v1alpha1.Replication{Kind: v1alpha1.ReplicationSnapshots, Factor: 2})
+		unlock, err := b.c.Locks.Lock(t.Context(), volume)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+		began := time.Now()
+		_, err = b.Stock(shop{}).Open(t.Context(), wire.Want{Stream: wire.Stream{Volume: volume, To: "b"}})
+		if wire.ReasonOf(err) != wire.Busy || time.Since(began) != lockWithin {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
 }
 
 func TestAStreamWhoseAgeCannotBeKeptIsNotAskedFor(t *testing.T) {

@@ -77,7 +77,8 @@ func TestAGuardThatHasRenewedSinceNobodyReachesItsNodeMayBeLateOnce(t *testing.T
 		if asked() {
 			t.Fatal("a standby is asked a second after the guard's renewal")
 		}
-		renews() // now it is known to be suspected
+		w.waits(3 * time.Second)
+		renews() // while it is suspected
 		w.waits(guardSilent - time.Second)
 		if asked() {
 			t.Error("a standby is asked because one renewal is late")

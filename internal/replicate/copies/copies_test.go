@@ -13,6 +13,7 @@ import (
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/memory"
 	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/wire"
 )
@@ -49,6 +50,47 @@ func TestTheSourceHoldsWhatItsReceiverMayHave(t *testing.T) {
 	if len(holds) != 1 || holds[0].For != "beta" || holds[0].Point != point(1) || time.Until(holds[0].Until) > ownership.HoldFor {
 		t.Errorf("the holds are %+v", holds)
 	}
+}
+
+// A full copy takes longer than the hold that its end leaves.
+func TestTheSourceHoldsTheTargetOfAStreamThatOutlivesTheAgent(t *testing.T) {
+	w := newWorld(t)
+	now := time.Now()
+	w.stock.Now = func() time.Time { return now }
+	w.alpha.take(1, "first")
+	w.alpha.take(2, "second")
+	ask := wire.Stream{Volume: volume, From: "alpha", To: "beta", Target: point(1), Format: w.alpha.copies.Abilities().Format}
+	s, err := w.stock.Open(t.Context(), wire.Want{Stream: ask})
+	must(t, err)
+	now = now.Add(2 * ownership.HoldFor)
+	again := memory.NewReplicator(w.alpha.Provisioner, w.stock.Now) // knows of no stream
+	if err := again.Drop(t.Context(), volume, []lineage.Point{point(1)}); !errors.Is(err, provision.ErrInUse) {
+		t.Errorf("the target of a stream under way was dropped: %v", err)
+	}
+	must(t, s.Close(true))
+	now = now.Add(2 * ownership.HoldFor)
+	must(t, again.Drop(t.Context(), volume, []lineage.Point{point(1)}))
+}
+
+func TestTheSourceHoldsNothingForLongForAStreamThatItRefuses(t *testing.T) {
+	w := newWorld(t)
+	w.alpha.take(1, "first")
+	ask := wire.Stream{Volume: volume, From: "alpha", To: "beta", Base: point(7), Target: point(1), Format: w.alpha.copies.Abilities().Format}
+	if _, err := w.stock.Open(t.Context(), wire.Want{Stream: ask}); wire.ReasonOf(err) != wire.NoSnapshot {
+		t.Errorf("got %v", err)
+	}
+	for _, h := range w.alpha.state().Holds {
+		if time.Until(h.Until) > ownership.HoldFor {
+			t.Errorf("held until %v", h.Until)
+		}
+	}
+}
+
+// away are copies in a pool that does not answer now.
+type away struct{ provision.Replicator }
+
+func (away) State(context.Context, string) (provision.Replica, error) {
+	return provision.Replica{}, provision.ErrUnavailable
 }
 
 // TestAStreamGoesOnAfterACutAtAnyWrite cuts the link at each of its writes, and asks again as long as
@@ -154,6 +196,7 @@ func TestARequestThatCannotBeMetIsRefusedForItsReason(t *testing.T) {
 		"by a node whose volume is gone": {func(w *world, _ *wire.Stream) {
 			must(w.t, w.beta.Delete(w.t.Context(), volume))
 		}, wire.NoSnapshot, stream.Decide},
+		"of a pool that is away for a moment": {func(w *world, _ *wire.Stream) { w.stock.Copies = away{w.stock.Copies} }, wire.Busy, stream.Later},
 		"by a caller that does not want it": {func(w *world, _ *wire.Stream) {
 			w.sink.Prepare = func(context.Context, provision.StreamHeader) error { return provision.ErrNoSpace }
 		}, wire.PoolFull, stream.Later},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/wire"
 )
@@ -149,6 +150,27 @@ func TestAReceiverStartsOverWhenTheSenderCannotGoOn(t *testing.T) {
 }
 
 // A process may end after the pool took all, and before the sender's word about all of it came.
+// The writer was restarted and nothing was written since: the newest point is of the epoch before.
+func TestAHalfStreamWhoseSenderWentOnBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		content := random(3 * wire.MaxData)
+		e := newEnds(t, content)
+		e.to.half, e.to.bytes = &stream.Half{Stream: ask}, bytes.Clone(content[:wire.MaxData])
+		e.to.half.Stream.To = "beta"
+		e.from.epoch = lineage.Epoch{Number: 3, ID: "three"}
+		if o := e.run(t.Context()); wire.ReasonOf(o.recvErr) != wire.WrongResume || e.to.discarded != 1 {
+			t.Fatalf("the receiver says %v, and has discarded %d halves", o.recvErr, e.to.discarded)
+		}
+		e = e.again(content)
+		e.from.epoch = lineage.Epoch{Number: 3, ID: "three"}
+		o := e.run(t.Context())
+		check(t, errors.Join(o.sendErr, o.recvErr))
+		if !bytes.Equal(e.to.snapshots[target], content) {
+			t.Error("other bytes arrived")
+		}
+	})
+}
+
 func TestAHalfStreamThatLacksNoBytesIsCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		content := random(2 * wire.MaxData)

@@ -70,8 +70,8 @@ func (o *outgoing) run(ctx context.Context, stock Stock) error {
 // open asks the stock for the stream, which may wait. Nobody listens to the peer meanwhile: one that has gone is
 // found out by Alive, so that it keeps no place and no connection.
 func (o *outgoing) open(ctx context.Context, stock Stock, want wire.Want) (Source, error) {
-	ctx, end := context.WithCancelCause(ctx) // the source's, too: it ends with the session
-	stop := context.AfterFunc(o.gone, func() { end(context.Cause(o.gone)) })
+	ctx, end := context.WithCancelCause(ctx)                                 // the source's, too: it ends with the session
+	stop := context.AfterFunc(o.gone, func() { end(context.Cause(o.gone)) }) //nolint:contextcheck // it only ends ctx
 	defer stop()
 	source, err := stock.Open(ctx, want)
 	return source, because(ctx, err)

@@ -247,6 +247,104 @@ func TestAStreamThatItsLimitSlowsDownHasNotStalled(t *testing.T) {
 	})
 }
 
+// dribbling is the connection of a peer that sends a few bytes well, and then each byte by itself.
+type dribbling struct {
+	net.Conn
+	well int
+}
+
+func (d *dribbling) SetWriteDeadline(time.Time) error { return nil }
+
+func (d *dribbling) Write(b []byte) (int, error) {
+	if d.well -= len(b); d.well >= 0 {
+		return d.Conn.Write(b)
+	}
+	for i := range b {
+		<-time.After(idle - time.Second)
+		if _, err := d.Conn.Write(b[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(b), nil
+}
+
+// deaf hears nothing, as the socket of a node whose program hangs.
+type deaf struct{ *dribbling }
+
+func (d deaf) Read(b []byte) (int, error) {
+	if d.well > 0 {
+		return d.Conn.Read(b)
+	}
+	for {
+		if _, err := d.Conn.Read(b); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// No frame ends, so nothing tells the receiver that the stream stands still.
+func TestASenderThatDribblesIsGivenUp(t *testing.T) {
+	for name, hears := range map[string]bool{"and hears": true, "and hears nothing": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEnds(t, random(3*wire.MaxData))
+				slow := &dribbling{Conn: e.near, well: 10000}
+				if e.near = slow; !hears {
+					e.near = deaf{slow}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+				defer cancel()
+				begin := time.Now()
+				o := e.run(ctx)
+				if waited := time.Since(begin); waited > stall+2*idle || o.recvErr == nil {
+					t.Errorf("after %s the receiver says %v", waited, o.recvErr)
+				}
+			})
+		})
+	}
+}
+
+// stall is how long a stream may stand still, as docs/replication-stream.md has it.
+const stall = 10 * time.Minute
+
+// crowded has no place for a stream until the stream is given up.
+type crowded struct{ left chan error }
+
+func (c crowded) Open(ctx context.Context, _ wire.Want) (stream.Source, error) {
+	<-ctx.Done()
+	c.left <- context.Cause(ctx)
+	return nil, wire.Errorf(wire.Busy, "there is no place")
+}
+
+func TestASenderThatWaitsForAPlaceLearnsThatItsPeerIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnds(t, random(10))
+		stock, ctx := crowded{make(chan error, 1)}, t.Context()
+		ended := make(chan error, 1)
+		go func() {
+			l, err := stream.Accept(ctx, e.near, e.alpha, e.packer)
+			if err == nil {
+				_, err = stream.Send(ctx, l, stock, stream.Options{})
+			}
+			ended <- err
+		}()
+		l, err := stream.Dial(t.Context(), e.far, e.beta, "alpha", e.packer)
+		check(t, err)
+		asking, leave := context.WithTimeout(t.Context(), time.Minute)
+		defer leave()
+		if _, err := stream.Receive(asking, l, e.ask, e.to, stream.Options{}); err == nil {
+			t.Error("a stream came")
+		}
+		gone := time.Now()
+		if cause := <-stock.left; cause == nil {
+			t.Error("it ended without a cause")
+		}
+		if err := <-ended; err == nil || time.Since(gone) > 2*idle {
+			t.Errorf("it ended %s after its peer, with %v", time.Since(gone), err)
+		}
+	})
+}
+
 // slow is a connection on which each write takes time.
 type slow struct {
 	net.Conn

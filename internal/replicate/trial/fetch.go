@@ -78,7 +78,7 @@ func (s Side) compare(ctx context.Context, id string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	bytes, err := s.Data.Compare(ctx, v)
+	bytes, err := s.Data.Compare(ctx, v, whole.Seq, change.Seq)
 	return bytes, errors.Join(err, s.Copies.Mark(ctx, id, provision.Mark{Closed: second}))
 }
 

@@ -9,12 +9,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
 )
 
-// Files is the Data of volumes that are trees: one file for each seed, which is the file's name.
+// Files is the Data of volumes that are trees: one file for each seed, whose name says seed and bytes.
 type Files struct{ Mounter mount.Mounter }
 
 var _ Data = Files{}
@@ -22,7 +23,7 @@ var _ Data = Files{}
 // Fill implements Data. What it wrote is on the disk when it returns.
 func (f Files) Fill(ctx context.Context, v provision.Volume, seed uint64, bytes int64) error {
 	return f.mounted(ctx, v, func(dir string) error {
-		file, err := os.OpenFile(filepath.Join(dir, fmt.Sprint(seed)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		file, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("%d.%d", seed, bytes)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err
 		}
@@ -32,15 +33,19 @@ func (f Files) Fill(ctx context.Context, v provision.Volume, seed uint64, bytes 
 }
 
 // Compare implements Data.
-func (f Files) Compare(ctx context.Context, v provision.Volume) (total int64, err error) {
+func (f Files) Compare(ctx context.Context, v provision.Volume, seeds ...uint64) (total int64, err error) {
 	err = f.mounted(ctx, v, func(dir string) error {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return err
 		}
+		missing := slices.Clone(seeds)
 		for _, e := range entries {
 			var seed uint64
-			if _, err := fmt.Sscan(e.Name(), &seed); err != nil {
+			var wrote int64
+			_, err := fmt.Sscanf(e.Name(), "%d.%d", &seed, &wrote)
+			i := slices.Index(missing, seed)
+			if err != nil || i < 0 {
 				return fmt.Errorf("file %q is none that was written", e.Name())
 			}
 			bytes, err := compare(ctx, filepath.Join(dir, e.Name()), seed)
@@ -48,6 +53,13 @@ func (f Files) Compare(ctx context.Context, v provision.Volume) (total int64, er
 			if err != nil {
 				return err
 			}
+			if bytes != wrote {
+				return fmt.Errorf("file %s has %d bytes", e.Name(), bytes)
+			}
+			missing = slices.Delete(missing, i, i+1)
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("the files of seeds %v are missing", missing)
 		}
 		return nil
 	})

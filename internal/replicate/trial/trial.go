@@ -36,8 +36,9 @@ type Side struct {
 type Data interface {
 	// Fill writes so many bytes that follow from a seed, and changes nothing else.
 	Fill(ctx context.Context, v provision.Volume, seed uint64, bytes int64) error
-	// Compare returns how many bytes are there, and an error unless they are all what Fill wrote.
-	Compare(ctx context.Context, v provision.Volume) (bytes int64, err error)
+	// Compare returns how many bytes are there, and an error unless they are what Fill wrote with these seeds, all of it
+	// and nothing else.
+	Compare(ctx context.Context, v provision.Volume, seeds ...uint64) (bytes int64, err error)
 }
 
 // The epochs and points of a trial. The serving node writes in the first epoch, and the fetching one opens

@@ -37,7 +37,7 @@ func (x texts) Fill(_ context.Context, v provision.Volume, seed uint64, bytes in
 	return nil
 }
 
-func (x texts) Compare(_ context.Context, v provision.Volume) (total int64, err error) {
+func (x texts) Compare(_ context.Context, v provision.Volume, _ ...uint64) (total int64, err error) {
 	for l := range strings.Lines(x.disks.Read(v.ID)) {
 		var seed uint64
 		var bytes int64
