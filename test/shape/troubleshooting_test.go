@@ -180,11 +180,84 @@ func TestTroubleshootingExplainsEachConditionReasonAnswerAndEvent(t *testing.T) 
 		constants(t, "internal/decide/notice", regexp.MustCompile("^Reason")),
 		constants(t, api, regexp.MustCompile("^Reason(ThinPool.*|Claim(Kept|Released)|Releas.*|TooManyNodesGone|NodeReturned)$")),
 		constants(t, "internal/controller/oversight", regexp.MustCompile("^podEnded$")),
+		constants(t, "internal/controller/certificates", regexp.MustCompile("^ReasonAuthority")),
 		map[string]bool{
 			string(ownership.WriterFenced): true, string(ownership.FenceRequested): true,
 			string(ownership.RecoveryPointLost): true, string(ownership.RecordBehind): true,
 		},
 	), explained["event"])
+}
+
+// verb is a place in a message for a particular.
+var verb = regexp.MustCompile(`%\[\d\]\w`)
+
+// waits returns the reasons for which a volume waits or is refused, each with its message. An Action is made
+// where its reason is known, by one of two functions.
+func waits(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, "internal", "ownership", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]bool{string(ownership.BeingAttached): true} // its Why is a variable
+	messages := map[string]string{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parse(root, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if reason := waitsFor(n); reason != "" {
+					made[reason] = true
+				}
+			case *ast.KeyValueExpr:
+				reason, isName := n.Key.(*ast.Ident)
+				text, isText := n.Value.(*ast.BasicLit)
+				if isName && isText && text.Kind == token.STRING {
+					if messages[reason.Name], err = strconv.Unquote(text.Value); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			return true
+		})
+	}
+	maps.DeleteFunc(messages, func(reason, _ string) bool { return !made[reason] })
+	return messages
+}
+
+// waitsFor is the reason in a call wait(Why{Reason: ...}) or refuse(...), empty if it is no such call.
+func waitsFor(call *ast.CallExpr) (reason string) {
+	f, is := call.Fun.(*ast.Ident)
+	if !is || f.Name != "wait" && f.Name != "refuse" {
+		return ""
+	}
+	ast.Inspect(call, func(n ast.Node) bool {
+		if field, is := n.(*ast.KeyValueExpr); is {
+			if name, is := field.Value.(*ast.Ident); is && field.Key.(*ast.Ident).Name == "Reason" {
+				reason = name.Name
+			}
+		}
+		return true
+	})
+	return reason
+}
+
+func TestTroubleshootingExplainsWhatAVolumeWaitsForInTheWordsOfBerth(t *testing.T) {
+	explained, _ := troubleshooting(t)
+	reasons := map[string]bool{}
+	for reason, message := range waits(t) {
+		reasons[reason] = true
+		if says := "| `" + reason + "` | " + verb.ReplaceAllString(message, "...") + " |"; !strings.Contains(page(t), says) {
+			t.Errorf("docs/troubleshooting.md lacks %q", says)
+		}
+	}
+	same(t, "reason to wait", reasons, explained["why"])
 }
 
 // others are what Kubernetes and Linux say, in the words of docs/troubleshooting.md.
