@@ -20,11 +20,12 @@ var (
 	onlyItsLabels = denied("berth-controller-nodes", "a controller changes only the labels of volumes on a Node")
 	onlyInUse     = denied("berth-controller-node-status", "a controller changes only the volumes in use in the status of a Node")
 	onlyOffTheUse = denied("berth-controller-node-status", "a controller takes only shared disks of Berth off the volumes in use of a Node, and adds none")
+	noOtherSecret = denied("berth-controller-secrets", "a controller makes no Secret but the authority of nodes' certificates")
 	podOfNoClaim  = denied("berth-controller-pods", "a controller ends only pods that are on a node and use a claim")
 )
 
-// oversightRefusals are those that the tests of this file and of policy_failover_test.go see.
-var oversightRefusals = []string{noPowerRecord, podWithoutUID, onlyItsLabels, onlyInUse, onlyOffTheUse, podOfNoClaim, mayNotAsk, asksNoStandby, asksKey}
+// oversightRefusals are those that the tests of this file, of policy_peers_test.go and of policy_failover_test.go see.
+var oversightRefusals = []string{noPowerRecord, podWithoutUID, onlyItsLabels, onlyInUse, onlyOffTheUse, noOtherSecret, podOfNoClaim, mayNotAsk, asksNoStandby, asksKey}
 
 // user returns a client of a user whose role has some rules.
 func user(t *testing.T, env *apitest.Environment, name string, rules ...rbacv1.PolicyRule) client.Client {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,4 +75,28 @@ func csrText(t *testing.T, size int) []byte {
 		t.Fatal(err)
 	}
 	return append(text, bytes.Repeat([]byte("\n"), size-len(text))...)
+}
+
+func TestAControllerMakesNoSecretThatKubernetesFillsWithAToken(t *testing.T) {
+	env := apitest.Start(t)
+	controller := user(t, env, "system:serviceaccount:"+apitest.Namespace+":"+apitest.ControllerAccount,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}})
+	for name, c := range map[string]struct {
+		edit    func(*corev1.Secret)
+		refusal string
+	}{
+		"the authority":              {func(*corev1.Secret) {}, ""},
+		"one without a type":         {func(s *corev1.Secret) { s.Name, s.Type = "another-authority", "" }, ""},
+		"the token of an account":    {func(s *corev1.Secret) { s.Type = corev1.SecretTypeServiceAccountToken }, noOtherSecret},
+		"another Secret":             {func(s *corev1.Secret) { s.Name = "berth-other" }, noOtherSecret},
+		"one that gets its name now": {func(s *corev1.Secret) { s.Name, s.GenerateName = "", "berth-authority" }, noOtherSecret},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &corev1.Secret{Type: corev1.SecretTypeOpaque}
+			s.Namespace, s.Name = apitest.Namespace, "policy-authority"
+			s.Annotations = map[string]string{corev1.ServiceAccountNameKey: "berth-agent"}
+			c.edit(s)
+			expect(t, controller.Create(t.Context(), s), c.refusal)
+		})
+	}
 }
