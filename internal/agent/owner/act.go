@@ -131,6 +131,22 @@ func (o actor) takeOff(ctx context.Context, l *look, a *asking) error {
 	return nil
 }
 
+// takeOffDead takes a dead mount off the path of the call. A device that the kernel has removed is mounted
+// nowhere by its identity, so the rules ask for no unmount. The guard knows the device by its number, and does
+// not agree while the mount is there. Only the mount of an epoch that is given up comes off. One that goes on is
+// left to the rules, which close it first.
+func (o actor) takeOffDead(ctx context.Context, l *look, a *asking) error {
+	k := &l.facts.Copy
+	if a.off == nil || a.unmounted || l.facts.Mounted || !l.kept.InUse(o.c.Boot) || !k.GaveUp(k.Opened) {
+		return nil
+	}
+	if err := a.off.Unmount(ctx); err != nil {
+		return err
+	}
+	a.unmounted = true
+	return nil
+}
+
 // tellGuard closes an epoch at the guard that is given up and unmounted: the guard makes sure that
 // nothing holds the volume in any namespace. Only then the rules go on, to the release.
 func (o actor) tellGuard(ctx context.Context, l *look) error {

@@ -132,3 +132,39 @@ func TestTheGuardIsToldOnceOfAnEpochThatIsOver(t *testing.T) {
 		})
 	}
 }
+
+func TestAMountThatCannotBeSeenComesOffOnlyIfItsEpochIsOver(t *testing.T) {
+	over := journal.Kept{Volume: volume, Disk: theLUN, Opened: two, Closed: two, Taken: journal.Taken{Epoch: two, Boot: "boot"}}
+	for name, test := range map[string]struct {
+		edit  func(b *bench)
+		fails error
+		offs  int
+	}{
+		"its epoch is over":                {edit: func(*bench) {}, offs: 1},
+		"its epoch is over, and it stays":  {edit: func(*bench) {}, fails: errBroken, offs: 1},
+		"its epoch goes on":                {edit: func(b *bench) { b.world.kept.Closed = one }},
+		"a later epoch goes on":            {edit: func(b *bench) { b.world.kept.Opened = three }},
+		"it can be seen":                   {edit: func(b *bench) { b.world.paths = []string{"/stage"} }},
+		"it was proved to be off":          {edit: func(b *bench) { b.world.kept.Taken = journal.Taken{} }},
+		"the machine has begun since then": {edit: func(b *bench) { b.world.kept.Taken.Boot = "before" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := onBench(t, ofDisks, ownership.Node{Unstage: says(ownership.Action{Verb: ownership.Wait})})
+			b.fails["Read"], b.world.kept, b.disks.view.Disk = errBroken, over, held()
+			test.edit(b)
+			offs := 0
+			a := &asking{unstaging: true, off: &staging.Off{Unmount: func(context.Context) error { offs++; return test.fails }}}
+			for range 2 {
+				if _, _, err := b.decide(t.Context(), volume, a); !errors.Is(err, test.fails) {
+					t.Errorf("got %v", err)
+				}
+				if test.fails != nil {
+					return
+				}
+			}
+			if offs != test.offs {
+				t.Errorf("it was taken off %d times", offs)
+			}
+		})
+	}
+}

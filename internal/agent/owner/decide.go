@@ -97,6 +97,9 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 	if err != nil {
 		return out, false, err
 	}
+	if err := (actor{o}).takeOffDead(ctx, l, a); err != nil {
+		return out, false, err
+	}
 	if err := (actor{o}).tellGuard(ctx, l); err != nil {
 		return out, false, err
 	}

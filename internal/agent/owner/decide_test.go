@@ -23,10 +23,12 @@ type odd struct {
 	mounts, standing, replace error
 	// reading is called before the record is read.
 	reading func()
+	// removed: the kernel has no device of the disk's identity any more.
+	removed bool
 }
 
 func (o *odd) Mounts(content provision.Content) ([]string, error) {
-	if o.mounts != nil {
+	if o.mounts != nil || o.removed {
 		return nil, o.mounts
 	}
 	return o.World.Mounts(content)
@@ -135,6 +137,31 @@ func TestAMountTableThatCannotBeReadMayHaveTheVolume(t *testing.T) {
 	must(t, a.give())
 	if got, want := changing(c.effects), "Store Flush Store CloseEpoch Replace"; got != want {
 		t.Errorf("given up by %s, want %s", got, want)
+	}
+}
+
+// The guard knows the mount by the number of its device, and agrees with no release as long as it is there.
+func TestAVolumeWhoseDeviceTheKernelRemovedUnderItsMountIsGivenUp(t *testing.T) {
+	for name, tended := range map[string]bool{"the upkeep saw it first": true, "the kubelet asks first": false} {
+		t.Run(name, func(t *testing.T) {
+			c := calm(t)
+			a := c.machines[0]
+			world := a.oddly()
+			must(t, a.take())
+			world.removed = true
+			if tended {
+				for range 4 { // the kubelet has not asked for a while
+					c.ticks(10e9)
+				}
+				if _, err := a.tended(t); err == nil || c.phase() != "Active a" || a.device == nil {
+					t.Errorf("%v, and the record says %s", err, c.phase())
+				}
+			}
+			must(t, a.give())
+			if k := a.durable(); c.phase() != "Released a" || a.device != nil || !a.guarded.IsZero() || !k.GaveUp(k.Opened) {
+				t.Errorf("the record says %s, mounted %v, guarded %v, kept %+v", c.phase(), a.device != nil, a.guarded, k)
+			}
+		})
 	}
 }
 

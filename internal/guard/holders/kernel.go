@@ -209,7 +209,7 @@ func (k *Kernel) Free(h guard.Holding) error {
 		return err
 	}
 	if why != "" {
-		return fmt.Errorf("the volume is still held: %s", why)
+		return fmt.Errorf("the volume is still held: %s; if a pod has it, end the pod", why)
 	}
 	if !h.Block {
 		return nil

@@ -71,7 +71,7 @@ func TestWhatMayBeStoppedIsAndTheRestIsNoProof(t *testing.T) {
 		"a pod only sees the machine's mount": {h: tree, edit: []func(*fake){func(f *fake) {
 			f.process(pid, podA)
 			f.mounts("77", f.mount("8:1", "/", "/data", "master:1", "ext4"))
-		}}, err: "the volume is still held: process 77 in " + podA + " has it mounted at /data, one of 1"},
+		}}, err: "the volume is still held: process 77 in " + podA + " has it mounted at /data, one of 1; if a pod has it, end the pod"},
 		"the agent has it open": {h: tree, edit: []func(*fake){writer(pid, pods+"/pod-agent/two")}, err: "the volume is still held: process 77"},
 		"the control group cannot be killed": {h: tree, edit: []func(*fake){writer(pid, podA), func(f *fake) {
 			f.directory("cgroups" + podA + "/cgroup.kill")
