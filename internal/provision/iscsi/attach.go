@@ -78,21 +78,16 @@ func (c call) attach(ctx context.Context) error {
 	return c.accept(ctx, at)
 }
 
-// accept refuses a disk that is another one, and a target that does not keep the promises.
+// accept refuses a disk that is another one, and a target that does not keep the promises: early, so that the
+// attachment says so. What the promises are for is reserved later, and reserve asks again.
 func (c call) accept(ctx context.Context, at place) error {
 	dev, err := c.open(ctx, at, false)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	can, err := c.capabilities(ctx, dev)
-	switch {
-	case err != nil:
+	if err := c.promises(ctx, dev); err != nil {
 		return err
-	case !can.Offers(writeExclusive):
-		return fmt.Errorf("%w: target %s has no reservations of the type Write Exclusive", provision.ErrUnsupported, c.Target)
-	case (c.c.Promises.Persistent || c.disk.Persistent) && !can.CanPersist:
-		return fmt.Errorf("%w: target %s forgets its reservations when it loses power (PTPL_C is 0), so it fences no node", provision.ErrUnsupported, c.Target)
 	}
 	if _, err := c.execute(ctx, dev, scsi.ReadReservation()); err != nil {
 		return fmt.Errorf("target %s has no persistent reservations: %w", c.Target, err)

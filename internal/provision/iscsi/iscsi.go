@@ -23,8 +23,8 @@ type Config struct {
 	// Used names something on the machine that has a block device open or mounted, in any mount
 	// namespace; empty if nothing has: guard/holders.Used. Devices are numbered "8:16".
 	Used func(device string) (string, error)
-	// Promises are what every target that this node uses is to keep. A disk of a target that does
-	// not say so is refused when it is attached. Types are not read.
+	// Promises are what every target that this node uses is to keep. A disk of a target that does not say so is
+	// refused when it is attached, and each time that its reservation is to be taken. Types are not read.
 	Promises shared.Capabilities
 	// Interface is the record of open-iscsi by which the node logs in, "default" if it is empty.
 	// If it is set, the sessions of other records are another node's, and not looked at: so one

@@ -119,6 +119,20 @@ func (c call) capabilities(ctx context.Context, dev Device) (scsi.Capabilities, 
 	return can, nil
 }
 
+// promises refuses a target that does not keep what the volume, or the node, counts on.
+func (c call) promises(ctx context.Context, dev Device) error {
+	can, err := c.capabilities(ctx, dev)
+	switch {
+	case err != nil:
+		return err
+	case !can.Offers(writeExclusive):
+		return fmt.Errorf("%w: target %s has no reservations of the type Write Exclusive", provision.ErrUnsupported, c.Target)
+	case (c.c.Promises.Persistent || c.disk.Persistent) && !can.CanPersist:
+		return fmt.Errorf("%w: target %s forgets its reservations when it loses power (PTPL_C is 0), so it fences no node", provision.ErrUnsupported, c.Target)
+	}
+	return nil
+}
+
 // persist says whether a registration asks the target to keep it: a target that cannot refuses that.
 func (c call) persist(ctx context.Context, dev Device) (bool, error) {
 	can, err := c.capabilities(ctx, dev)
@@ -136,8 +150,12 @@ func (c call) register(ctx context.Context, dev Device, key uint64) error {
 
 // reserve takes the reservation from exactly the expected key. The target compares: RESERVE takes
 // what no session holds, and PREEMPT is refused if no session is registered under the key, as it is after
-// another session took the reservation from it.
+// another session took the reservation from it. The target is asked for its promises each time: a unit that was
+// there before the agent began was never attached by it, and a Volume may have begun to count on persistence.
 func (c call) reserve(ctx context.Context, dev Device, expect, key uint64) error {
+	if err := c.promises(ctx, dev); err != nil {
+		return err
+	}
 	s, err := c.read(ctx, dev)
 	switch {
 	case err != nil:

@@ -63,6 +63,34 @@ func TestADiskThatWasRefusedIsRefusedWhenItIsAttachedAgain(t *testing.T) {
 	}
 }
 
+// The unit may be there though this agent did not attach it: an earlier one did, or an administrator.
+func TestNoReservationIsTakenOnATargetThatForgetsThemWhoeverAttachedItsUnit(t *testing.T) {
+	f, _ := faults(t, iscsitest.Options{Forgets: true}, nil)
+	f.attach(disk)
+	counts := with(func(d *shared.Disk) { d.Persistent = true })
+	for name, c := range map[string]struct {
+		d        shared.Disk
+		promises shared.Capabilities
+		want     error
+	}{
+		"the volume counts on them": {counts, shared.Capabilities{}, provision.ErrUnsupported},
+		"the node counts on them":   {disk, shared.Capabilities{Persistent: true}, provision.ErrUnsupported},
+		"neither counts on them":    {disk, shared.Capabilities{}, nil},
+	} {
+		again := iscsi.New(config(f.node, c.promises))
+		if err := again.Register(t.Context(), c.d, keyA, shared.Idle); err != nil {
+			t.Errorf("%s: registering: %v", name, err)
+		}
+		err := again.Reserve(t.Context(), c.d, 0, keyA)
+		if _, holder := f.target.Registrations(); !errors.Is(err, c.want) || (holder == 0) == (err == nil) {
+			t.Errorf("%s: reserving: %v, and the holder's key is %#x", name, err, holder)
+		}
+		if err := again.Register(t.Context(), c.d, 0, shared.Idle); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestADiskThatIsAttachedStaysSoWhenItIsAttachedAgainWhileItsPathIsAway(t *testing.T) {
 	f, _ := attached(t, 0)
 	f.target.Cut("a", true)

@@ -17,8 +17,8 @@ type Disk struct {
 	// Identity is what the device must say of itself: its World Wide Name or serial number. A path,
 	// a LUN or an answer of a cloud's list proves nothing.
 	Identity provision.Identity
-	// Persistent says that the volume counts on reservations that outlive the target's loss of power. A
-	// provisioner refuses to attach the disk of a target that does not promise that.
+	// Persistent says that the volume counts on reservations that outlive the target's loss of power. On a target
+	// that does not promise that a provisioner takes no reservation, and where it can it refuses to attach the disk.
 	Persistent bool
 }
 
