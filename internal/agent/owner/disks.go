@@ -35,13 +35,13 @@ func (disks) recall(_ context.Context, o *Owner, l *look) (err error) {
 	return err
 }
 
-// identify finds out which disk the volume is.
+// identify finds out which disk the volume is. Handle and identity say that. What the volume counts on may change.
 func (d disks) identify(_ *Owner, l *look, object *v1alpha1.Volume) error {
 	disk, err := d.locate(object)
 	switch {
 	case err != nil:
 		return fmt.Errorf("finding the disk of volume %s: %w", l.id, err)
-	case l.kept.Disk != shared.Disk{} && l.kept.Disk != disk:
+	case l.kept.Disk != shared.Disk{} && (l.kept.Disk.Handle != disk.Handle || l.kept.Disk.Identity != disk.Identity):
 		return fmt.Errorf("%w: volume %s was the disk %s (%s) on this node, and its Volume object says %s (%s): it is not used (give the Volume of another disk another name; "+
 			"if no Volume of the old disk is left, remove %s.json from plugins/disk.berth.dev/epochs in the kubelet's directory of this node)",
 			provision.ErrConflict, l.id, l.kept.Disk.Handle, l.kept.Disk.Identity, disk.Handle, disk.Identity, l.id)

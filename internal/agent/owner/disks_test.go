@@ -28,6 +28,8 @@ func TestAVolumeIsTheDiskThatItWasOnThisNode(t *testing.T) {
 	}{
 		"it was not here before":           {},
 		"it is the same":                   {kept: theLUN},
+		"it counts on less than it did":    {kept: shared.Disk{Volume: volume, Handle: "lun1", Identity: "wwn:1", Persistent: true}},
+		"it was at another place":          {kept: shared.Disk{Volume: volume, Handle: "lun2", Identity: "wwn:1"}, want: provision.ErrConflict},
 		"it was another one":               {kept: shared.Disk{Volume: volume, Handle: "lun1", Identity: "wwn:2"}, want: provision.ErrConflict},
 		"the Volume does not say which it": {fails: errBroken, want: errBroken},
 	} {
