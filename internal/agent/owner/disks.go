@@ -164,8 +164,12 @@ func (d disks) accepts(ctx context.Context, o *Owner, l *look) error {
 	return nil
 }
 
-// stirs says whether the session of a volume in use does not hold the reservation any more.
+// stirs says whether the session of a volume in use does not hold the reservation any more. In an epoch that was
+// given up it need not, and another node's may for as long as this node stands by.
 func (d disks) stirs(ctx context.Context, o *Owner, k *journal.Kept) bool {
+	if k.GaveUp(k.Opened) {
+		return false
+	}
 	key := ownership.Key{Node: o.c.Node, Epoch: k.Opened}.Raw()
 	view, err := d.Look(ctx, k.Disk)
 	return err == nil && view.Link == ownership.Attached && (!view.Holding || view.Holder != key || view.Registered != key)

@@ -214,6 +214,8 @@ func TestOnlyVolumesInUseAreWatched(t *testing.T) {
 		"its session has ended":      {func(*bench) {}, 1},
 		"no pod has it":              {func(b *bench) { b.world.kept.Taken = journal.Taken{} }, 0},
 		"a pod of another boot":      {func(b *bench) { b.world.kept.Taken.Boot = "before" }, 0},
+		"its epoch was given up":     {func(b *bench) { b.world.kept.Closed = two }, 0},
+		"a later epoch goes on":      {func(b *bench) { b.world.kept.Closed, b.world.kept.Opened = two, three }, 1},
 		"the journal cannot be read": {func(b *bench) { b.fails["Load"] = errBroken }, 0},
 		"its session goes on":        {func(b *bench) { b.disks.view.Disk = held() }, 0},
 	} {
