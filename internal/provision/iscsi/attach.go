@@ -14,7 +14,7 @@ import (
 // attachLimit is how long an attach may take: a login for each portal, and a search for the unit.
 const attachLimit = 3 * time.Minute
 
-// Attach implements shared.Disks. It returns at once.
+// Attach implements shared.Disks. It waits for a look that is under way, and for nothing else.
 func (p *Disks) Attach(ctx context.Context, d shared.Disk) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -26,7 +26,9 @@ func (p *Disks) Attach(ctx context.Context, d shared.Disk) error {
 	if d.Identity == "" {
 		return errNameless(d)
 	}
-	s, other := p.sit(h, attaching)
+	patient, cancel := context.WithTimeoutCause(ctx, p.c.Patience, errPatience)
+	defer cancel()
+	s, other := p.sit(patient, h, attaching)
 	switch {
 	case s != nil:
 	case other == attaching:

@@ -103,7 +103,7 @@ func TestPortalsAreTriedInTheirOrder(t *testing.T) {
 
 func TestAnExitCodeOfALoginBecomesAdvice(t *testing.T) {
 	for code, want := range map[int]string{
-		4: "no connection to the portal", 8: "did not answer in time", 18: "iscsid does not answer", 20: "iscsid does not run", 24: "the target refuses this node", 5: "exit code 5",
+		4: "no connection to the portal", 8: "did not answer in time", 18: "iscsid does not answer", 20: "iscsid does not run", 24: "the target refuses this node", 32: "iscsid was restarted", 5: "exit code 5",
 	} {
 		f := begin(t, iscsitest.Options{}, shared.Capabilities{})
 		f.node.Exit["iscsiadm login"] = code

@@ -54,8 +54,11 @@ type seatKey struct {
 
 // seat is what is remembered of a disk.
 type seat struct {
-	// doing is the name of the call that is under way; empty if none is.
+	// doing is the name of the call that is under way; empty if none is. Its caller waits until the end of until.
 	doing string
+	until context.Context //nolint:containedctx // other calls wait for its end
+	// program is since when the call runs iscsiadm; zero while it does not.
+	program time.Time
 	// failed is why the last attach failed, until the next one, or a detach.
 	failed error
 	// lost: a flush failed. The kernel says so once only.
@@ -83,29 +86,49 @@ func (p *Disks) Capabilities() shared.Capabilities {
 const (
 	attaching = "attach"
 	detaching = "detach"
+	looking   = "look"
 )
 
-// sit takes a disk's seat for a call, or says which call has it.
-func (p *Disks) sit(h Handle, name string) (s *seat, other string) {
+// sit takes a disk's seat for a call, or says which call has it. A volume in use is looked at each second, which
+// must fail no other call: ctx, the call's own, is how long that waits for a look. It does not wait for one that
+// was left behind: nothing says when that ends.
+func (p *Disks) sit(ctx context.Context, h Handle, name string) (s *seat, other string) {
+	for {
+		s, other, look := p.take(ctx, h, name)
+		if look == nil {
+			return s, other
+		}
+		select {
+		case <-look.Done():
+		case <-ctx.Done():
+			return nil, other
+		}
+	}
+}
+
+// take is sit without the wait. look is what to wait for, if that may help.
+func (p *Disks) take(ctx context.Context, h Handle, name string) (s *seat, other string, look context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := seatKey{h.Target, h.LUN}
 	if p.seats[k] == nil {
 		p.seats[k] = &seat{}
 	}
-	s = p.seats[k]
-	if s.doing != "" {
-		return nil, s.doing
+	switch s = p.seats[k]; {
+	case s.doing == "":
+		s.doing, s.until = name, ctx
+		return s, "", nil
+	case s.doing == looking && s.until.Err() == nil:
+		return nil, s.doing, s.until
 	}
-	s.doing = name
-	return s, ""
+	return nil, s.doing, nil
 }
 
 // leave gives a seat up. One without anything to remember goes.
 func (p *Disks) leave(h Handle, s *seat) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.doing = ""
+	s.doing, s.until = "", nil
 	if *s == (seat{}) {
 		delete(p.seats, seatKey{h.Target, h.LUN})
 	}
@@ -153,12 +176,12 @@ func answer[T any](ctx context.Context, p *Disks, d shared.Disk, name string, f 
 	if d.Identity == "" {
 		return out, errNameless(d)
 	}
-	s, other := p.sit(h, name)
+	limited, cancel := context.WithTimeoutCause(ctx, p.c.Patience, errPatience)
+	defer cancel()
+	s, other := p.sit(limited, h, name)
 	if s == nil {
 		return out, underWayError(other)
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, p.c.Patience, errPatience)
-	defer cancel()
 	out, err = run.Do(limited, &p.tasks, func(context.Context) (T, error) {
 		defer p.leave(h, s)
 		return f(limited, call{p, s, h, d})
@@ -184,14 +207,31 @@ func (underWayError) Unwrap() error { return provision.ErrUnavailable }
 
 // Look implements shared.Disks.
 func (p *Disks) Look(ctx context.Context, d shared.Disk) (shared.View, error) {
-	v, err := answer(ctx, p, d, "look", func(ctx context.Context, c call) (shared.View, error) { return c.look(ctx) })
+	v, err := answer(ctx, p, d, looking, func(ctx context.Context, c call) (shared.View, error) { return c.look(ctx) })
 	if by, _ := errors.AsType[underWayError](err); by == attaching || by == detaching {
-		return shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}, nil
+		return p.underWay(d), nil
 	}
 	if err != nil {
 		return shared.View{}, err
 	}
 	return v, nil
+}
+
+// underWay is the view of a disk that is being attached or detached. iscsiadm asks iscsid without a limit of its
+// own, and is not killed, because that would leave half a session. So one that hangs is told of.
+func (p *Disks) underWay(d shared.Disk) shared.View {
+	h, _ := ParseHandle(d.Handle)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.seats[seatKey{h.Target, h.LUN}]
+	if s == nil || s.program.IsZero() || time.Since(s.program) < attachLimit {
+		return shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
+	}
+	return shared.View{
+		Disk: ownership.Disk{Link: ownership.AttachFailed},
+		Problem: fmt.Sprintf("%s has not ended since %s: restart iscsid, and then the agent of shared disks, on this node",
+			Program, s.program.UTC().Format(time.RFC3339)),
+	}
 }
 
 func (c call) look(ctx context.Context) (shared.View, error) {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
@@ -25,6 +26,7 @@ const (
 	exitNoDaemon      = 20
 	exitNoRecord      = 21
 	exitRefused       = 24
+	exitNotConnected  = 32
 )
 
 // advice says to people what an exit code of iscsiadm means.
@@ -35,6 +37,7 @@ var advice = map[int]string{
 	exitFatalLogin:   "target and node do not agree: the target's own password may be another one than /etc/iscsi/iscsid.conf on the node has (password_in)",
 	exitNoDaemon:     "iscsid does not run on the node",
 	exitRefused:      "the target refuses this node: allow the name in /etc/iscsi/initiatorname.iscsi there; if it asks for a password (CHAP), the node needs that in /etc/iscsi/iscsid.conf",
+	exitNotConnected: "iscsid was restarted while the target is away, and cannot log out of the session before the target is back; if it does not come back, restart the machine",
 }
 
 // settings of a session. They are written for each login, because the node's iscsid.conf may say
@@ -115,12 +118,21 @@ func (i initiator) forget(record []string) error {
 }
 
 func (i initiator) iscsiadm(operation string, record []string, args ...string) error {
+	i.runs(time.Now())
+	defer i.runs(time.Time{})
 	_, err := i.c.Runner.Change(run.Command{Operation: operation, Program: Program, Args: slices.Concat(record, args)})
 	exit, ok := errors.AsType[*run.ExitError](err)
 	if ok && advice[exit.Code] != "" {
 		return fmt.Errorf("%s (%w)", advice[exit.Code], err)
 	}
 	return err
+}
+
+// runs notes since when iscsiadm runs for the disk.
+func (i initiator) runs(since time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.program = since
 }
 
 func exited(err error, code int) bool {
