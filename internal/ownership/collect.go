@@ -21,7 +21,8 @@ func orphanPromise(f *NodeFacts) (Action, bool) {
 	return adoptPromise(f)
 }
 
-// collectAttachment detaches a disk that the record does not know here. An attachment holds nothing.
+// collectAttachment detaches a disk that the record does not know here, or that has no record. An attachment holds
+// nothing: a record that comes back has it made anew.
 func collectAttachment(f *NodeFacts) (Action, bool) {
 	if f.Disk.Link == Detached || f.Mounted {
 		return Action{Verb: Nothing, Why: Why{Reason: Settled}}, true
@@ -36,15 +37,16 @@ func collectAttachment(f *NodeFacts) (Action, bool) {
 // decides.
 func collect(f *NodeFacts) (Action, bool) {
 	c := &f.Copy
+	disk := !c.Exists // that there is no record does not say of what kind the volume was
 	if f.Record != nil {
 		if _, ok := f.Record.Replica(f.Me); ok {
 			return next()
 		}
-		if !f.traits().Data {
-			return collectAttachment(f)
-		}
+		disk = !f.traits().Data
 	}
 	switch {
+	case disk:
+		return collectAttachment(f)
 	case !c.Exists || f.Mounted:
 		return Action{Verb: Nothing, Why: Why{Reason: Settled}}, true
 	case !c.Quarantined && !c.Condemned:

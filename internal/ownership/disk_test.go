@@ -11,6 +11,7 @@ func TestAnAgentDrivesItsAttachment(t *testing.T) {
 	failed := func(tries int, retry time.Time) func(*Volume) {
 		return entry("b", func(r *Replica) { r.State, r.Tries, r.RetryAt = Failed, tries, retry })
 	}
+	none := func(f *NodeFacts) { f.Copy = Copy{} }
 	tests := map[string]struct {
 		facts *NodeFacts
 		want  verdict
@@ -29,7 +30,12 @@ func TestAnAgentDrivesItsAttachment(t *testing.T) {
 		"to end the entry when nothing is left":                    {on("b", volume(shared, state("b", Removing))), verdict{Record, CopyGone}},
 		"to unmount before it detaches":                            {on("b", volume(shared, state("b", Removing)), attached(Key{}), mounted), verdict{Unmount, Superseded}},
 		"to detach what the record does not know":                  {on("d", volume(shared), attached(Key{})), verdict{Detach, NoLongerAttached}},
-		"to leave the attachment of a volume without a record":     {on("b", nil, func(f *NodeFacts) { f.Copy = Copy{}; f.Disk.Link = Attached }), verdict{Nothing, Settled}},
+		"to detach the disk of a volume without a record":          {on("b", nil, none, link(Attached)), verdict{Detach, NoLongerAttached}},
+		"to clean up after a failed attach without a record":       {on("b", nil, none, link(AttachFailed)), verdict{Detach, NoLongerAttached}},
+		"to leave a disk alone that has no attachment here":        {on("b", nil, none), verdict{Nothing, Settled}},
+		"to leave a mount without a record alone":                  {on("b", nil, none, link(Attached), mounted), verdict{Nothing, Settled}},
+		"to leave a disk alone whose record could not be read":     {on("b", nil, none, link(Attached), unread), verdict{Wait, RecordUnread}},
+		"to keep a copy without a record in quarantine":            {on("b", nil, link(Attached)), verdict{Quarantine, LooksOrphaned}},
 		"to detach the disk of a volume that is being deleted":     {on("b", volume(shared, state("b", Removing), func(v *Volume) { v.Deleting = true }), attached(Key{})), verdict{Detach, VolumeDeleting}},
 		"to end the entry of a deleted volume after the detach":    {on("b", volume(shared, state("b", Removing), func(v *Volume) { v.Deleting = true })), verdict{Record, CopyGone}},
 		"to leave a mount alone whose device is gone for a moment": {on("a", volume(owned(Active), shared), with(promised(volume(owned(Active), shared)), opened(e2)), mounted), verdict{Nothing, Settled}},

@@ -120,6 +120,9 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 		out.mounted = true
 		return out, false, (actor{o}).use(ctx, l, do, a)
 	case said.Verb == ownership.Done, do.Verb <= ownership.GiveUp:
+		if do.Verb > ownership.GiveUp && l.facts.Absent {
+			o.c.Poke(id, 0) // no change of a record brings the upkeep
+		}
 		return out, false, (actor{o}).forget(l)
 	}
 	more, err = (actor{o}).carryOut(ctx, l, do, a)

@@ -112,6 +112,27 @@ func TestTheRecordOfAnotherDiskIsNotBelieved(t *testing.T) {
 	}
 }
 
+func TestTheUpkeepOfAVolumeWithoutARecordFollowsTheAnswerToAKubelet(t *testing.T) {
+	for name, test := range map[string]struct {
+		do     ownership.Verb
+		record error
+		pokes  int
+	}{
+		"its disk is to be detached":    {ownership.Detach, errAbsent, 1},
+		"nothing is to be done":         {ownership.Nothing, errAbsent, 0},
+		"its record will tell it again": {ownership.Detach, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules := ownership.Node{Unstage: says(ownership.Action{Verb: ownership.Done}), Tend: says(ownership.Action{Verb: test.do})}
+			b := onBench(t, ofDisks, rules)
+			b.world.object, b.fails["Read"] = recorded(onADisk), test.record
+			if err := b.reach(t.Context(), volume, &asking{unstaging: true}); err != nil || len(b.pokes) != test.pokes {
+				t.Errorf("%v, and it is tended %d times", err, len(b.pokes))
+			}
+		})
+	}
+}
+
 func TestARecordThatTheAPIWouldNotHoldIsNotWritten(t *testing.T) {
 	b := onBench(t, ofDisks, ownership.Node{})
 	if err := b.write(t.Context(), &look{id: volume, object: recorded(onADisk)}, &ownership.Volume{}); err == nil || b.effects() != "" {

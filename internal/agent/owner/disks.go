@@ -60,6 +60,9 @@ func (d disks) survey(ctx context.Context, o *Owner, l *look) {
 	if l.disk == (shared.Disk{}) {
 		return // nothing was ever attached here
 	}
+	if l.facts.Absent && !l.facts.Mounted && another(o.c.World, l) {
+		return // the attachment is that volume's
+	}
 	view, err := d.Look(ctx, l.disk)
 	switch {
 	case moving:
@@ -76,6 +79,16 @@ func (d disks) survey(ctx context.Context, o *Owner, l *look) {
 		l.trouble = errors.Join(l.trouble, failed)
 	}
 	l.view, l.facts.Disk = view, view.Disk
+}
+
+// another says whether the node keeps another volume of the same disk: the disk of a volume that was deleted may have
+// been given out again, and its journal be here still. What cannot be read counts as one.
+func another(w World, l *look) bool {
+	ids, err := w.Volumes()
+	return err != nil || slices.ContainsFunc(ids, func(id string) bool {
+		k, _, err := w.Load(id)
+		return id != l.id && (err != nil || k.Disk.Handle == l.disk.Handle || k.Disk.Identity == l.disk.Identity)
+	})
 }
 
 // learn remembers why a disk is not attached, and returns it: nil if it is, or no attach has failed. A failed

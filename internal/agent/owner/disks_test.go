@@ -197,6 +197,53 @@ func TestWhetherTheDiskTakesTheWritesOfThisNode(t *testing.T) {
 	}
 }
 
+// The disk of a deleted volume may have been given out again, before this node has forgotten the first one.
+func TestADiskWithoutARecordIsLeftAttachedOnlyForAnotherVolume(t *testing.T) {
+	const second = "pvc-00000000-0000-0000-0000-000000000002"
+	kept := func(edit func(d *shared.Disk)) []journal.Kept {
+		d := theLUN
+		d.Volume = second
+		edit(&d)
+		return []journal.Kept{{Volume: second, Disk: d}}
+	}
+	for name, test := range map[string]struct {
+		beside []journal.Kept
+		record error
+		paths  []string
+		fails  string
+		detach bool
+	}{
+		"no volume is beside it":                      {record: errAbsent, detach: true},
+		"one on another disk":                         {record: errAbsent, beside: kept(func(d *shared.Disk) { d.Handle, d.Identity = "lun2", "wwn:2" }), detach: true},
+		"one on the same disk":                        {record: errAbsent, beside: kept(func(*shared.Disk) {})},
+		"one on another disk with that number":        {record: errAbsent, beside: kept(func(d *shared.Disk) { d.Identity = "wwn:2" })},
+		"one on the same disk with another number":    {record: errAbsent, beside: kept(func(d *shared.Disk) { d.Handle = "lun2" })},
+		"one that cannot be read":                     {record: errAbsent, beside: kept(func(d *shared.Disk) { d.Handle, d.Identity = "lun2", "wwn:2" }), fails: "Load " + second},
+		"they cannot be listed":                       {record: errAbsent, fails: "Volumes"},
+		"a pod has it":                                {record: errAbsent, paths: []string{"/stage"}},
+		"the API server does not say that it is gone": {record: errBroken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := onBench(t, ofDisks, ownership.NodeRules())
+			b.fails["Read"], b.fails[test.fails] = test.record, errBroken
+			b.world.kept = journal.Kept{Volume: volume, Disk: theLUN, Promise: ownership.Promise{Epoch: one}}
+			if b.world.paths = test.paths; test.paths != nil {
+				b.world.kept = taken().kept
+			}
+			b.world.beside, b.disks.view.Disk = test.beside, held()
+			if _, err := b.Tend(t.Context(), volume); err != nil && !errors.Is(err, test.record) {
+				t.Error(err)
+			}
+			for _, work := range b.behind {
+				work(t.Context())
+			}
+			if got := slices.Contains(b.had, "Detach"); got != test.detach {
+				t.Errorf("detached %v, after %q", got, b.effects())
+			}
+		})
+	}
+}
+
 // TestTheReservationGoesWithTheLastAttachmentOfADeletedVolume, and with no other.
 func TestTheReservationGoesWithTheLastAttachmentOfADeletedVolume(t *testing.T) {
 	entries := func(of string) (out []ownership.Replica) {

@@ -68,6 +68,7 @@ type playedWorld struct {
 	*script
 	kept     journal.Kept
 	known    bool
+	beside   []journal.Kept // what the node keeps of other volumes
 	object   *v1alpha1.Volume
 	paths    []string // where the device is mounted
 	stuck    bool     // an unmount takes nothing off
@@ -82,11 +83,22 @@ type playedWorld struct {
 func (w *playedWorld) Now() time.Time  { return w.now }
 func (w *playedWorld) FreshID() string { return "fresh" }
 
-func (w *playedWorld) Load(string) (journal.Kept, bool, error) {
+func (w *playedWorld) Load(id string) (journal.Kept, bool, error) {
+	for _, k := range w.beside {
+		if k.Volume == id {
+			return k, true, w.failing("Load " + id)
+		}
+	}
 	return w.kept, w.known, w.failing("Load")
 }
 
-func (w *playedWorld) Volumes() ([]string, error) { return []string{volume}, w.failing("Volumes") }
+func (w *playedWorld) Volumes() ([]string, error) {
+	ids := []string{volume}
+	for _, k := range w.beside {
+		ids = append(ids, k.Volume)
+	}
+	return ids, w.failing("Volumes")
+}
 
 func (w *playedWorld) Store(k journal.Kept) error {
 	err := w.does("Store")

@@ -115,8 +115,11 @@ func (o *oracle) judgeReserve(m *machine, from, key ownership.RawKey) {
 }
 
 // judgeDetach judges a detach: since the node read the record, the record has said that the attachment
-// is to go, or has failed.
+// is to go, or has failed, or there has been no record.
 func (c *cluster) judgeDetach(m *machine) {
+	if c.gone {
+		return
+	}
 	for _, v := range c.versions[max(1, c.s.now.readAt)-1:] {
 		counts := false
 		for _, r := range v.Status.Ownership.Replicas {
