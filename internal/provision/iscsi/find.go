@@ -132,7 +132,7 @@ func (c call) open(ctx context.Context, at place, idle bool) (Device, error) {
 // idle returns nil if nothing on the node has the disk open.
 func (c call) idle(at place) error {
 	if len(at.unit.Holders) > 0 {
-		return fmt.Errorf("%w: %s is made of %s", provision.ErrInUse, strings.Join(at.unit.Holders, ", "), at.unit.Path)
+		return fmt.Errorf("%w: %s is made of %s%s", provision.ErrInUse, strings.Join(at.unit.Holders, ", "), at.unit.Path, activated(at.unit))
 	}
 	if at.unit.Number == "" {
 		return nil
@@ -145,6 +145,18 @@ func (c call) idle(at place) error {
 		return fmt.Errorf("%w: %s: %s", provision.ErrInUse, at.unit.Path, why)
 	}
 	return nil
+}
+
+// activated says what to do if LVM or md of the machine has taken what a pod wrote to the disk for its own.
+func activated(u *Unit) string {
+	md := slices.IndexFunc(u.Holders, func(h string) bool { return strings.HasPrefix(h, "md") })
+	switch {
+	case u.LVM != "":
+		return fmt.Sprintf(": %s is of LVM: deactivate its volume group, and keep the machine's LVM from this disk (global_filter, or a devices file)", u.LVM)
+	case md >= 0:
+		return fmt.Sprintf(": %s is an array of md: stop it, and keep the machine's mdadm from this disk (AUTO -all)", u.Holders[md])
+	}
+	return ""
 }
 
 // serialScheme begins an identity that is a serial number. It names a disk only among those of its

@@ -57,9 +57,9 @@ type Unit struct {
 	// Path of the device node, and the device's number, "8:16". Both are empty until the kernel
 	// has made a disk of the unit.
 	Path, Number string
-	// Holders are the devices that are made of it, and Multipath is one of multipath among them.
-	Holders   []string
-	Multipath string
+	// Holders are the devices that are made of it. Multipath and LVM are one of multipath and one of LVM among them.
+	Holders        []string
+	Multipath, LVM string
 	// Identity of the device, for those that open it.
 	Identity provision.Identity
 }

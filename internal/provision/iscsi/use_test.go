@@ -41,15 +41,28 @@ func TestADiskThatIsReachedInTwoWaysIsRefused(t *testing.T) {
 }
 
 func TestADiskThatADeviceIsMadeOfIsInUse(t *testing.T) {
-	f := begin(t, iscsitest.Options{}, shared.Capabilities{})
-	f.attach(disk)
-	f.node.Holders = []string{"dm-3"}
-	for name, err := range map[string]error{
-		"register": f.disks.Register(t.Context(), disk, 1, shared.Idle), "flush": f.disks.Flush(t.Context(), disk), "detach": f.disks.Detach(t.Context(), disk),
+	for name, c := range map[string]struct {
+		holders []string
+		lvm     string
+		says    string
+	}{
+		"a mapping":              {[]string{"dm-3"}, "", "dm-3 is made of /dev/sdb"},
+		"a logical volume":       {[]string{"dm-3", "dm-4"}, "dm-4", "dm-4 is of LVM: deactivate its volume group"},
+		"an array":               {[]string{"dm-3", "md127"}, "", "md127 is an array of md: stop it"},
+		"a logical volume of it": {[]string{"md127", "dm-4"}, "dm-4", "global_filter"},
 	} {
-		if !errors.Is(err, provision.ErrInUse) || !strings.Contains(err.Error(), "dm-3") {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			f := begin(t, iscsitest.Options{}, shared.Capabilities{})
+			f.attach(disk)
+			f.node.Holders, f.node.LVM = c.holders, c.lvm
+			for name, err := range map[string]error{
+				"register": f.disks.Register(t.Context(), disk, 1, shared.Idle), "flush": f.disks.Flush(t.Context(), disk), "detach": f.disks.Detach(t.Context(), disk),
+			} {
+				if !errors.Is(err, provision.ErrInUse) || !strings.Contains(err.Error(), c.says) || c.lvm == "" && strings.Contains(err.Error(), "LVM") {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
 	}
 }
 

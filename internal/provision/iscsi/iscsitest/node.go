@@ -34,9 +34,9 @@ type Node struct {
 	Beside []iscsi.Unit
 	// Others are disks of the machine that the target does not have.
 	Others []iscsi.Unit
-	// Holders are devices that are made of the disk, and Multipath one of them.
-	Holders   []string
-	Multipath string
+	// Holders are devices that are made of the disk, and Multipath and LVM are of them.
+	Holders        []string
+	Multipath, LVM string
 	// Extra are sessions beside the node's own.
 	Extra []iscsi.Session
 	// records of open-iscsi, by portal.
@@ -142,7 +142,7 @@ func (n *Node) unit(s *session) iscsi.Unit {
 		state = "blocked"
 	}
 	return iscsi.Unit{Address: fmt.Sprintf("3:0:0:%d", n.t.LUN), Host: 3, LUN: n.t.LUN, State: state, WWID: "naa." + n.t.Name, Path: "/dev/sdb", Number: "8:16",
-		Holders: n.Holders, Multipath: n.Multipath, Identity: provision.WholeIdentity("7", "naa."+n.t.Name)}
+		Holders: n.Holders, Multipath: n.Multipath, LVM: n.LVM, Identity: provision.WholeIdentity("7", "naa."+n.t.Name)}
 }
 
 // Disks implements iscsi.Kernel.

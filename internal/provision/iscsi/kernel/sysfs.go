@@ -129,38 +129,37 @@ func (k Kernel) unit(address string) (u iscsi.Unit, disk bool, err error) {
 		return u, true, err
 	}
 	u.Path, u.Identity = "/dev/"+names[0], blockdev.Whole(block)
-	if u.Holders, err = k.holders(block); err != nil {
-		return u, true, err
-	}
-	for _, h := range u.Holders {
-		if uuid, err := blockdev.ReadLine(filepath.Join(block, "holders", h, "dm/uuid")); err == nil && strings.HasPrefix(uuid, "mpath-") {
-			u.Multipath = h
-		}
-	}
-	return u, true, nil
+	return u, true, holders(block, &u)
 }
 
-// holders are the devices that are made of a disk, or of one of its partitions.
-func (k Kernel) holders(block string) ([]string, error) {
-	all, err := list(filepath.Join(block, "holders"))
-	if err != nil {
-		return nil, err
-	}
+// holders notes the devices that are made of a disk, or of one of its partitions.
+func holders(block string, u *iscsi.Unit) error {
 	names, err := list(block)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	of := []string{block}
 	for _, name := range names {
-		if _, err := os.Stat(filepath.Join(block, name, "partition")); err != nil {
-			continue
+		if _, err := os.Stat(filepath.Join(block, name, "partition")); err == nil {
+			of = append(of, filepath.Join(block, name))
 		}
-		of, err := list(filepath.Join(block, name, "holders"))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, of...)
 	}
-	return all, nil
+	for _, dir := range of {
+		held, err := list(filepath.Join(dir, "holders"))
+		if err != nil {
+			return err
+		}
+		for _, h := range held {
+			u.Holders = append(u.Holders, h)
+			switch uuid, _ := blockdev.ReadLine(filepath.Join(dir, "holders", h, "dm/uuid")); { // device-mapper alone has one
+			case strings.HasPrefix(uuid, "mpath-"):
+				u.Multipath = h
+			case strings.HasPrefix(uuid, "LVM-"):
+				u.LVM = h
+			}
+		}
+	}
+	return nil
 }
 
 // pause is between two looks for a unit's device, which the kernel makes a moment after the unit.

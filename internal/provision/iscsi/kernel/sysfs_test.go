@@ -97,7 +97,7 @@ func TestSessionsHaveTheDisksOfTheirHosts(t *testing.T) {
 	want := []iscsi.Session{
 		{Name: "session1", Target: array, Interface: "default", LoggedIn: true, Host: 3, Units: []iscsi.Unit{{
 			Address: "3:0:0:1", Host: 3, LUN: 1, State: "running", WWID: "naa.60014050000000sdb", Path: "/dev/sdb", Number: "8:16",
-			Holders: []string{"dm-0", "dm-1"}, Multipath: "dm-0", Identity: provision.WholeIdentity("7", "naa.60014050000000sdb"),
+			Holders: []string{"dm-0", "dm-1"}, Multipath: "dm-0", LVM: "dm-1", Identity: provision.WholeIdentity("7", "naa.60014050000000sdb"),
 		}}},
 		{Name: "session2", Target: array, Interface: "eth1", Host: 4, Units: []iscsi.Unit{{Address: "4:0:0:2", Host: 4, LUN: 2, State: "running"}}},
 	}
