@@ -184,7 +184,7 @@ func (d disks) stirs(ctx context.Context, o *Owner, k *journal.Kept) bool {
 		return false
 	}
 	key := ownership.Key{Node: o.c.Node, Epoch: k.Opened}.Raw()
-	view, err := d.Look(ctx, k.Disk)
+	view, err := shared.Glance(ctx, d.Disks, k.Disk)
 	return err == nil && view.Link == ownership.Attached && (!view.Holding || view.Holder != key || view.Registered != key)
 }
 

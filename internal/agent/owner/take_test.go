@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/journal"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
 	"berth.dev/berth/internal/publish/staging"
 )
 
@@ -233,6 +235,27 @@ func TestOnlyVolumesInUseAreWatched(t *testing.T) {
 	end()
 	if err := onBench(t, ofDisks, ownership.Node{}).Watch(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// glancing are disks of which a glance is not a look.
+type glancing struct{ *playedDisks }
+
+func (d glancing) Glance(context.Context, shared.Disk) (shared.View, error) {
+	return d.view, d.does("Glance")
+}
+
+func TestADiskIsGlancedAtToWatchItAndLookedAtToDecide(t *testing.T) {
+	b := onBench(t, func(b *bench) Medium {
+		return Attachments(glancing{b.disks}, func(*v1alpha1.Volume) (shared.Disk, error) { return theLUN, nil })
+	}, ownership.Node{})
+	b.world.kept, b.disks.view.Disk, b.fails["Read"] = taken().kept, held(), errAbsent
+	if err := b.Watch(t.Context()); err != nil || b.effects() != "Glance" {
+		t.Errorf("%v, after %q", err, b.effects())
+	}
+	b.had, b.world.paths = nil, []string{"/stage"}
+	if _, err := b.Tend(t.Context(), volume); err != nil || !slices.Contains(b.had, "Look") || slices.Contains(b.had, "Glance") {
+		t.Errorf("%v, after %q", err, b.effects())
 	}
 }
 

@@ -122,7 +122,7 @@ func (p *Disks) Detach(ctx context.Context, d shared.Disk) error {
 				return err
 			}
 		}
-		c.failed, c.lost, c.key = nil, false, 0
+		c.failed, c.lost, c.key, c.proved = nil, false, 0, nil
 		return nil
 	})
 }

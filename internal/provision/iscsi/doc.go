@@ -12,7 +12,8 @@
 //
 // The target alone knows which registration is this session's: after a new login, initiator and key
 // are the same and the session is another. So Look asks it, by a registration of a key under that
-// very key, which changes nothing and which the target refuses to any other session.
+// very key, which changes nothing and which the target refuses to any other session. Glance, by which disks in use
+// are watched, asks that only if something has changed since the last answer (see proof).
 //
 // A disk that is reached in two ways is refused, whether the kernel joins them (device-mapper
 // multipath) or not: a reservation of one way does not stop the other.

@@ -217,6 +217,7 @@ func (c call) execute(ctx context.Context, dev Device, command scsi.Command) ([]
 		case err == nil:
 			return r.Data, nil
 		case isSense && sense.Key == scsi.UnitAttention:
+			c.proved = nil
 			continue
 		case isSense && sense.Key == scsi.IllegalRequest:
 			return nil, fmt.Errorf("%w: the target refuses %s: %w", provision.ErrUnsupported, command.Name, err)

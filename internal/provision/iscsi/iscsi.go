@@ -65,9 +65,14 @@ type seat struct {
 	lost bool
 	// key that was last seen as the session's, to ask for it first.
 	key uint64
+	// proved is what the last reading has proved. A condition that the target reports ends it.
+	proved *proof
 }
 
-var _ shared.Disks = (*Disks)(nil)
+var (
+	_ shared.Disks   = (*Disks)(nil)
+	_ shared.Glancer = (*Disks)(nil)
+)
 
 // New returns the provisioner. Its owner calls Wait before it ends.
 func New(c Config) *Disks {
@@ -207,7 +212,16 @@ func (underWayError) Unwrap() error { return provision.ErrUnavailable }
 
 // Look implements shared.Disks.
 func (p *Disks) Look(ctx context.Context, d shared.Disk) (shared.View, error) {
-	v, err := answer(ctx, p, d, looking, func(ctx context.Context, c call) (shared.View, error) { return c.look(ctx) })
+	return p.view(ctx, d, prover.study)
+}
+
+// Glance implements shared.Glancer.
+func (p *Disks) Glance(ctx context.Context, d shared.Disk) (shared.View, error) {
+	return p.view(ctx, d, prover.trust)
+}
+
+func (p *Disks) view(ctx context.Context, d shared.Disk, read reader) (shared.View, error) {
+	v, err := answer(ctx, p, d, looking, func(ctx context.Context, c call) (shared.View, error) { return c.look(ctx, read) })
 	if by, _ := errors.AsType[underWayError](err); by == attaching || by == detaching {
 		return p.underWay(d), nil
 	}
@@ -234,7 +248,10 @@ func (p *Disks) underWay(d shared.Disk) shared.View {
 	}
 }
 
-func (c call) look(ctx context.Context) (shared.View, error) {
+// reader is a method of prover.
+type reader func(prover, context.Context, Device, *Session) (state, error)
+
+func (c call) look(ctx context.Context, read reader) (shared.View, error) {
 	at, err := c.find()
 	switch {
 	case err != nil:
@@ -251,7 +268,7 @@ func (c call) look(ctx context.Context) (shared.View, error) {
 		return shared.View{}, err
 	}
 	defer dev.Close()
-	state, err := c.read(ctx, dev)
+	state, err := read(prover{c}, ctx, dev, at.session)
 	if err != nil {
 		return shared.View{}, err
 	}

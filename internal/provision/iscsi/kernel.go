@@ -36,6 +36,9 @@ type Session struct {
 	Name      string
 	Target    string
 	Interface string
+	// Connection is another one after each login that the session makes by itself when its path was away. It is
+	// empty if the kernel does not say which it is.
+	Connection string
 	// LoggedIn is false while the connection is away, or comes back.
 	LoggedIn bool
 	// Host is the number of its SCSI host.

@@ -37,21 +37,33 @@ func (c call) readOnce(ctx context.Context, dev Device) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
+	c.proved = &proof{own: own}
 	keys := before
 	if own != 0 {
 		if keys, err = c.keys(ctx, dev); err != nil {
 			return state{}, err
 		}
 	}
-	b, err := c.execute(ctx, dev, scsi.ReadReservation())
+	r, err := c.reservation(ctx, dev)
 	if err != nil {
 		return state{}, err
 	}
-	r, err := scsi.ParseReservation(b)
-	if err != nil {
-		return state{}, provision.Unavailable(err)
+	if c.proved != nil {
+		c.proved.keys, c.proved.reservation = keys, r
 	}
 	return judge(own, keys, r)
+}
+
+func (c call) reservation(ctx context.Context, dev Device) (scsi.Reservation, error) {
+	b, err := c.execute(ctx, dev, scsi.ReadReservation())
+	if err != nil {
+		return scsi.Reservation{}, err
+	}
+	r, err := scsi.ParseReservation(b)
+	if err != nil {
+		return scsi.Reservation{}, provision.Unavailable(err)
+	}
+	return r, nil
 }
 
 func (c call) keys(ctx context.Context, dev Device) (scsi.Registrations, error) {
@@ -82,12 +94,12 @@ func (c call) own(ctx context.Context, dev Device, keys []uint64) (uint64, error
 	if i := slices.Index(keys, c.key); i > 0 {
 		keys[0], keys[i] = keys[i], keys[0]
 	}
-	persist, err := c.persist(ctx, dev)
+	can, err := c.capabilities(ctx, dev)
 	if err != nil {
 		return 0, err
 	}
 	for _, k := range keys {
-		switch err := c.change(ctx, dev, scsi.Register(k, k, persist)); {
+		switch err := c.change(ctx, dev, scsi.Register(k, k, can.CanPersist)); {
 		case err == nil:
 			c.key = k
 			return k, nil
@@ -103,7 +115,8 @@ func (c call) change(ctx context.Context, dev Device, change scsi.Change) error 
 	return err
 }
 
-// capabilities asks what the target can do. One that does not know the question promises nothing.
+// capabilities asks what the target can do. One that does not know the question promises nothing. A registration asks
+// the target to keep it only if it can: one that cannot refuses that.
 func (c call) capabilities(ctx context.Context, dev Device) (scsi.Capabilities, error) {
 	b, err := c.execute(ctx, dev, scsi.ReportCapabilities())
 	if errors.Is(err, provision.ErrUnsupported) {
@@ -133,19 +146,13 @@ func (c call) promises(ctx context.Context, dev Device) error {
 	return nil
 }
 
-// persist says whether a registration asks the target to keep it: a target that cannot refuses that.
-func (c call) persist(ctx context.Context, dev Device) (bool, error) {
-	can, err := c.capabilities(ctx, dev)
-	return can.CanPersist, err
-}
-
 func (c call) register(ctx context.Context, dev Device, key uint64) error {
-	persist, err := c.persist(ctx, dev)
+	can, err := c.capabilities(ctx, dev)
 	if err != nil {
 		return err
 	}
 	c.key = key
-	return c.change(ctx, dev, scsi.RegisterAnyway(key, persist))
+	return c.change(ctx, dev, scsi.RegisterAnyway(key, can.CanPersist))
 }
 
 // reserve takes the reservation from exactly the expected key. The target compares: RESERVE takes

@@ -18,7 +18,10 @@ type Finder struct {
 	Promises Capabilities
 }
 
-var _ Disks = Finder{}
+var (
+	_ Disks   = Finder{}
+	_ Glancer = Finder{}
+)
 
 // Schemes finds a provisioner by the scheme of the disk's handle.
 func Schemes(by map[string]Disks) Finder {
@@ -70,6 +73,15 @@ func (f Finder) Capabilities() Capabilities { return f.Promises }
 func (f Finder) Look(ctx context.Context, d Disk) (v View, err error) {
 	err = f.with(d, func(disks Disks) error {
 		v, err = disks.Look(ctx, d)
+		return err
+	})
+	return v, err
+}
+
+// Glance implements Glancer.
+func (f Finder) Glance(ctx context.Context, d Disk) (v View, err error) {
+	err = f.with(d, func(disks Disks) error {
+		v, err = Glance(ctx, disks, d)
 		return err
 	})
 	return v, err

@@ -92,7 +92,25 @@ func all(t *testing.T, of shared.Finder, d shared.Disk) map[string]error {
 		"reserve": of.Reserve(t.Context(), d, 0, 1), "flush": of.Flush(t.Context(), d), "clear": of.Clear(t.Context(), d),
 	}
 	_, calls["look"] = of.Look(t.Context(), d)
+	_, calls["glance"] = of.Glance(t.Context(), d)
 	return calls
+}
+
+// glancer are disks of which a glance is not a look.
+type glancer struct{ broken }
+
+func (glancer) Glance(context.Context, shared.Disk) (shared.View, error) {
+	return shared.View{Problem: "glanced"}, nil
+}
+
+func TestAGlanceIsALookUnlessTheProvisionerHasSomethingCheaper(t *testing.T) {
+	s := shared.Schemes(map[string]shared.Disks{"dear": glancer{broken{err: provision.ErrUnavailable}}, "cheap": broken{err: provision.ErrConflict}})
+	if v, err := shared.Glance(t.Context(), s, shared.Disk{Handle: "dear:///a"}); err != nil || v.Problem != "glanced" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if _, err := shared.Glance(t.Context(), s, shared.Disk{Handle: "cheap:///a"}); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("a look fails with %v", err)
+	}
 }
 
 func TestProvisionersTogetherPromiseOnlyThatWhichEachPromises(t *testing.T) {

@@ -66,6 +66,22 @@ type Capabilities struct {
 	Attacher Attacher
 }
 
+// Glancer are Disks that a look costs something, such as a write at the target.
+type Glancer interface {
+	// Glance is Look for a caller that asks each second and rests no right on the answer: that the session is
+	// registered, and holds the reservation, may be what an earlier look has proved, as long as all that would show
+	// a change is unchanged.
+	Glance(ctx context.Context, d Disk) (View, error)
+}
+
+// Glance is a Look at a disk that costs as little as its provisioner can have it.
+func Glance(ctx context.Context, disks Disks, d Disk) (View, error) {
+	if g, can := disks.(Glancer); can {
+		return g.Glance(ctx, d)
+	}
+	return disks.Look(ctx, d)
+}
+
 // Disks are the shared disks of one provisioner, on one node. Methods may be called concurrently
 // for different disks. All are idempotent: a caller that lost an answer asks again. An error leaves
 // open whether the call has had its effect, and says nothing about the disk. Errors wrap those of

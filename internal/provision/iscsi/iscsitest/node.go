@@ -126,7 +126,7 @@ func (n *Node) Sessions() ([]iscsi.Session, error) {
 	defer n.t.mu.Unlock()
 	all := slices.Clone(n.Extra)
 	if s := n.t.sessions[n.name]; s != nil {
-		own := iscsi.Session{Name: "session1", Target: n.t.TargetName, Interface: "default", LoggedIn: !s.away, Host: 3}
+		own := iscsi.Session{Name: "session1", Target: n.t.TargetName, Interface: "default", Connection: fmt.Sprint(s.nexus), LoggedIn: !s.away, Host: 3}
 		own.Units = slices.Clone(n.Beside)
 		if s.units {
 			own.Units = append(own.Units, n.unit(s))

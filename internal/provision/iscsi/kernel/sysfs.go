@@ -72,6 +72,9 @@ func (k Kernel) session(name string) (iscsi.Session, error) {
 		return s, err
 	}
 	s.LoggedIn = state == "LOGGED_IN"
+	// A session has one connection. Its own port is another one at each login, as far as the kernel knows it.
+	connection := "connection" + strings.TrimPrefix(name, "session") + ":0"
+	s.Connection, _ = blockdev.ReadLine(k.class("iscsi_connection", connection, "local_port"))
 	device, err := filepath.EvalSymlinks(filepath.Join(dir, "device"))
 	if err != nil {
 		return s, err

@@ -87,6 +87,7 @@ func TestSessionsHaveTheDisksOfTheirHosts(t *testing.T) {
 	block := s.disk(3, 1, "sdb", "8:16")
 	s.unit(3, 0, "12") // a controller
 	s.unit(4, 2, "0")  // its disk is still to come
+	s.put("sys/class/iscsi_connection/connection1:0/local_port", "40312")
 	s.put(block+"/sdb1/partition", "1")
 	s.put(block+"/sdb1/holders/dm-1/dm/uuid", "LVM-x")
 	s.put(block+"/holders/dm-0/dm/uuid", "mpath-x")
@@ -95,7 +96,7 @@ func TestSessionsHaveTheDisksOfTheirHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []iscsi.Session{
-		{Name: "session1", Target: array, Interface: "default", LoggedIn: true, Host: 3, Units: []iscsi.Unit{{
+		{Name: "session1", Target: array, Interface: "default", Connection: "40312", LoggedIn: true, Host: 3, Units: []iscsi.Unit{{
 			Address: "3:0:0:1", Host: 3, LUN: 1, State: "running", WWID: "naa.60014050000000sdb", Path: "/dev/sdb", Number: "8:16",
 			Holders: []string{"dm-0", "dm-1"}, Multipath: "dm-0", LVM: "dm-1", Identity: provision.WholeIdentity("7", "naa.60014050000000sdb"),
 		}}},

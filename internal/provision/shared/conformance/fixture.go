@@ -44,8 +44,13 @@ func (f *fixture) attach(nodes ...string) {
 
 func (f *fixture) look(node string) shared.View {
 	f.t.Helper()
+	glance, err := shared.Glance(f.t.Context(), f.Node(node), f.Disk)
+	f.ok(err)
 	v, err := f.Node(node).Look(f.t.Context(), f.Disk)
 	f.ok(err)
+	if glance != v {
+		f.t.Errorf("node %s sees %+v at a glance, and then %+v", node, glance, v)
+	}
 	if (v.Link == ownership.Attached) != (v.Content.Source != "") {
 		f.t.Errorf("node %s sees the disk %v, with the device %q", node, v.Link, v.Content.Source)
 	}

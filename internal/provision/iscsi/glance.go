@@ -1,0 +1,78 @@
+package iscsi
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"berth.dev/berth/internal/provision/iscsi/scsi"
+)
+
+// proof is that a session is registered under a key, and what the target said then. Asking whether a key is the
+// session's own changes nothing at the target, which may write all its registrations down anew for that (LIO empties
+// a file and fills it). So a disk that is only watched is not asked each second, as long as nothing has changed
+// that changes with a registration:
+//
+//   - a registration goes by another one of the session, by a pre-emption, or when all are cleared: then the
+//     generation is another one, and the list of keys, too;
+//   - the target lost its power, or the unit was made anew: then the session's connection is another one, or the
+//     list of keys;
+//   - the session logged in anew, as it does by itself after its path was away: then its connection is another one.
+//     Name of the session, generation, keys and holder are the same, and a target that tells sessions apart by
+//     more than their identifiers (tgt) has a stranger under it. The target also reports that once, but perhaps to
+//     a write of the mount and not to a command of this package.
+//
+// The kernel names a connection by its port. It could use one again, so a proof does not last for ever.
+type proof struct {
+	session, connection string
+	at                  time.Time
+	own                 uint64
+	keys                scsi.Registrations
+	reservation         scsi.Reservation
+}
+
+const proofLasts = time.Minute
+
+// of says whether a proof is about the session as it is now, as far as the kernel knows.
+func (p *proof) of(s *Session) bool {
+	return p.own != 0 && s.Connection != "" && p.connection == s.Connection && p.session == s.Name && time.Since(p.at) < proofLasts
+}
+
+func (p *proof) unchanged(keys scsi.Registrations, r scsi.Reservation) bool {
+	return p.keys.Generation == keys.Generation && slices.Equal(p.keys.Keys, keys.Keys) && p.reservation == r
+}
+
+// prover reads the state of a unit in a session that was looked up before.
+type prover struct{ call }
+
+// study remembers what its reading has proved.
+func (c prover) study(ctx context.Context, dev Device, s *Session) (state, error) {
+	found, err := c.read(ctx, dev)
+	switch {
+	case err != nil:
+		c.proved = nil
+	case c.proved != nil:
+		c.proved.session, c.proved.connection, c.proved.at = s.Name, s.Connection, time.Now()
+	}
+	return found, err
+}
+
+// trust is study if nothing is proved, or something has changed.
+func (c prover) trust(ctx context.Context, dev Device, s *Session) (state, error) {
+	p := c.proved
+	if p == nil || !p.of(s) {
+		return c.study(ctx, dev, s)
+	}
+	keys, err := c.keys(ctx, dev)
+	if err != nil {
+		return state{}, err
+	}
+	r, err := c.reservation(ctx, dev)
+	if err != nil {
+		return state{}, err
+	}
+	if c.proved != p || !p.unchanged(keys, r) { // the target reported a condition meanwhile
+		return c.study(ctx, dev, s)
+	}
+	return judge(p.own, keys, r)
+}
