@@ -17,8 +17,9 @@ import (
 
 // checkFlags say which installation is asked about.
 type checkFlags struct {
-	namespace, name, kubeconfig string
-	timeout                     time.Duration
+	check.Installation
+	kubeconfig string
+	timeout    time.Duration
 }
 
 func newCheckCommand() *cobra.Command {
@@ -30,8 +31,10 @@ func newCheckCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.namespace, "namespace", namespaceFromEnvironment(), "namespace that Berth is installed in")
-	flags.StringVar(&f.name, "name", "berth", "name that the installation's objects begin with")
+	flags.StringVar(&f.Namespace, "namespace", namespaceFromEnvironment(), "namespace that Berth is installed in")
+	flags.StringVar(&f.Name, "name", "berth", "name that the installation's objects begin with")
+	flags.BoolVar(&f.Guard, "guard", false, "guards are installed, and are looked at, too")
+	flags.BoolVar(&f.Disk, "disk", false, "the programs of shared disks are installed, and are looked at, too")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty means that the process runs in the cluster")
 	flags.DurationVar(&f.timeout, "timeout", 3*time.Minute, "how long to wait")
 	return cmd
@@ -53,7 +56,7 @@ func (f *checkFlags) run(ctx context.Context, out io.Writer) error {
 func awaitNoProblems(ctx context.Context, c client.Reader, f *checkFlags, out io.Writer) error {
 	last := errors.New("the API server did not answer")
 	err := wait.PollUntilContextTimeout(ctx, 2*time.Second, f.timeout, true, func(ctx context.Context) (bool, error) {
-		facts, err := check.Gather(ctx, c, f.namespace, f.name)
+		facts, err := check.Gather(ctx, c, f.Installation)
 		if err != nil {
 			// The error of time that is up says less than the one before.
 			if ctx.Err() == nil {

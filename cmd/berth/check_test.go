@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/check"
 )
 
 func TestACheckWaitsForTheInstallationAndNamesWhatIsWrong(t *testing.T) {
@@ -27,7 +28,7 @@ func TestACheckWaitsForTheInstallationAndNamesWhatIsWrong(t *testing.T) {
 		}
 		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "berth-controller"}}
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(deployment).Build()
-		f := &checkFlags{namespace: "ns", name: "berth", timeout: time.Minute}
+		f := &checkFlags{Installation: check.Installation{Namespace: "ns", Name: "berth"}, timeout: time.Minute}
 		var out bytes.Buffer
 		if err := awaitNoProblems(t.Context(), c, f, &out); err == nil || !strings.Contains(err.Error(), "asking for the agents") {
 			t.Errorf("without agents the error is %v", err)
@@ -39,6 +40,16 @@ func TestACheckWaitsForTheInstallationAndNamesWhatIsWrong(t *testing.T) {
 		}
 		if err := awaitNoProblems(t.Context(), c, f, &out); err == nil || !strings.Contains(err.Error(), "no node runs an agent") {
 			t.Errorf("with agents on no node the error is %v", err)
+		}
+		for what, ask := range map[string]func(*check.Installation){
+			"asking for the guards":           func(i *check.Installation) { i.Guard = true },
+			"asking for the disk controllers": func(i *check.Installation) { i.Disk = true },
+		} {
+			f := *f
+			ask(&f.Installation)
+			if err := awaitNoProblems(t.Context(), c, &f, &out); err == nil || !strings.Contains(err.Error(), what) {
+				t.Errorf("the error is %v, want %s", err, what)
+			}
 		}
 	})
 }

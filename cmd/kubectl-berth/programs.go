@@ -11,27 +11,21 @@ import (
 	"berth.dev/berth/internal/survey"
 )
 
-// The labels that the chart gives the workloads.
-const (
-	nameLabel      = "app.kubernetes.io/name"
-	componentLabel = "app.kubernetes.io/component"
-	versionLabel   = "app.kubernetes.io/version"
-)
+// nameLabel is what the chart gives all workloads.
+const nameLabel = "app.kubernetes.io/name"
 
 // programs reads the workloads that run Berth.
 func programs(ctx context.Context, q question) (survey.Programs, error) {
-	found := survey.Programs{Namespace: q.system}
-	var controllers appsv1.DeploymentList
-	var agents appsv1.DaemonSetList
-	for component, list := range map[string]client.ObjectList{"controller": &controllers, "agent": &agents} {
-		err := q.reader.List(ctx, list, client.InNamespace(q.system), client.MatchingLabels{nameLabel: "berth", componentLabel: component})
+	var deployments appsv1.DeploymentList
+	var daemonSets appsv1.DaemonSetList
+	for _, list := range []client.ObjectList{&deployments, &daemonSets} {
+		err := q.reader.List(ctx, list, client.InNamespace(q.system), client.MatchingLabels{nameLabel: "berth"})
 		if apierrors.IsForbidden(err) {
-			return found, fmt.Errorf("reading Berth's programs in namespace %s: %w; ask for the right to list its deployments and daemonsets", q.system, err)
+			return survey.Programs{}, fmt.Errorf("reading Berth's programs in namespace %s: %w; ask for the right to list its deployments and daemonsets", q.system, err)
 		}
 		if err != nil {
-			return found, fmt.Errorf("reading Berth's programs in namespace %s: %w", q.system, err)
+			return survey.Programs{}, fmt.Errorf("reading Berth's programs in namespace %s: %w", q.system, err)
 		}
 	}
-	found.Controllers, found.Agents = controllers.Items, agents.Items
-	return found, nil
+	return survey.ProgramsOf(q.system, deployments.Items, daemonSets.Items), nil
 }

@@ -125,8 +125,11 @@ const mostProblems = 12
 func writeStatus(to io.Writer, s survey.Status, all bool) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) } // an error shows at Flush
-	line("controllers\t%d of %d ready", s.Controllers.Good, s.Controllers.Of)
-	line("agents\t%d of %d ready", s.Agents.Good, s.Agents.Of)
+	for _, component := range survey.Components {
+		if pods := s.Ready(component.Name); pods != nil {
+			line("%s\t%d of %d ready", component.Many, pods.Good, pods.Of)
+		}
+	}
 	line("nodes\t%d of %d ready", s.Nodes.Good, s.Nodes.Of)
 	line("pools\t%d of %d healthy, %s of %s used", s.Pools.Good, s.Pools.Of, used(s.Used, s.Total), quantity.Rough(s.Total))
 	if s.Fullest != nil {

@@ -19,14 +19,20 @@ import (
 func installed(list []client.Object) []client.Object {
 	meta := func(component string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "berth-system", Name: "berth-" + component, Labels: map[string]string{
-			nameLabel: "berth", componentLabel: component, versionLabel: "0.1.0",
+			nameLabel: "berth", "app.kubernetes.io/component": component, "app.kubernetes.io/version": "0.1.0",
 		}}
 	}
-	controller := &appsv1.Deployment{ObjectMeta: meta("controller")}
-	controller.Status.Replicas, controller.Status.ReadyReplicas = 2, 2
-	agent := &appsv1.DaemonSet{ObjectMeta: meta("agent")}
-	agent.Status.DesiredNumberScheduled, agent.Status.NumberReady, agent.Status.UpdatedNumberScheduled = 2, 2, 1
-	return append(list, controller, agent)
+	for _, component := range []string{"controller", "disk-controller"} {
+		d := &appsv1.Deployment{ObjectMeta: meta(component)}
+		d.Status.Replicas, d.Status.ReadyReplicas, d.Status.UpdatedReplicas = 2, 2, 2
+		list = append(list, d)
+	}
+	for component, updated := range map[string]int32{"agent": 1, "disk-agent": 2, "guard": 0} {
+		d := &appsv1.DaemonSet{ObjectMeta: meta(component)}
+		d.Status.DesiredNumberScheduled, d.Status.NumberReady, d.Status.UpdatedNumberScheduled = 2, 2, updated
+		list = append(list, d)
+	}
+	return list
 }
 
 func TestEachViewIsATableThatOtherProgramsCanReadToo(t *testing.T) {
@@ -64,7 +70,7 @@ func TestTheStatusListsProblemsAndIsADocumentToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, told := range []string{"controllers   2 of 2 ready", "nodes         0 of 2 ready", "3 problems:", "node large is NotReady: its agent has not reported yet"} {
+	for _, told := range []string{"controllers       2 of 2 ready", "guards            2 of 2 ready", "nodes             0 of 2 ready", "3 problems:", "node large is NotReady: its agent has not reported yet"} {
 		if !strings.Contains(out, told) {
 			t.Errorf("%q lacks %q", out, told)
 		}
@@ -76,6 +82,26 @@ func TestTheStatusListsProblemsAndIsADocumentToo(t *testing.T) {
 	}
 	if out, _, err := run(t, same, interceptor.Funcs{}, "status"); err != nil || !strings.Contains(out, "is Berth installed in another one?") {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestTheStatusTellsThatTheProgramsOfSharedDisksAreDown(t *testing.T) {
+	out, _, err := run(t, func(list []client.Object) []client.Object {
+		list = installed(list)
+		for _, o := range list {
+			switch d := o.(type) {
+			case *appsv1.Deployment:
+				d.Status.ReadyReplicas = 0
+			case *appsv1.DaemonSet:
+				d.Status.NumberReady = 0
+			}
+		}
+		return list
+	}, interceptor.Funcs{}, "status")
+	for _, told := range []string{"0 of 2 disk controllers are ready", "0 of 2 disk agents are ready", "0 of 2 guards are ready"} {
+		if err != nil || !strings.Contains(out, told) {
+			t.Errorf("%v: %q lacks %q", err, out, told)
+		}
 	}
 }
 
@@ -101,7 +127,8 @@ func TestTheVersionsOfTheClusterAreCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, told := range []string{"kubectl-berth  devel", "controller     0.1.0", "agents         0.1.0", "1 of 2 agents run the newest version"} {
+	for _, told := range []string{"kubectl-berth     devel", "controllers       0.1.0", "disk agents       0.1.0", "guards            0.1.0", "1 of 2 agents run the newest version",
+		"2 of 2 guards run an older version of their DaemonSet"} {
 		if !strings.Contains(out, told) {
 			t.Errorf("%q lacks %q", out, told)
 		}

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,19 +19,23 @@ var version = "devel"
 type versions struct {
 	Plugin string `json:"plugin"`
 	Go     string `json:"go"`
-	// Controllers and Agents are empty if the cluster was not asked.
-	Controllers []string `json:"controllers,omitempty"`
-	Agents      []string `json:"agents,omitempty"`
+	// The others are empty if they are not installed, or the cluster was not asked.
+	Controllers     []string `json:"controllers,omitempty"`
+	Agents          []string `json:"agents,omitempty"`
+	Schedulers      []string `json:"schedulers,omitempty"`
+	DiskControllers []string `json:"diskControllers,omitempty"`
+	DiskAgents      []string `json:"diskAgents,omitempty"`
+	Guards          []string `json:"guards,omitempty"`
 	// Skew says in a sentence which versions differ; empty if none do.
 	Skew string `json:"skew,omitempty"`
 }
 
-// newVersionCommand prints the versions of the plugin, the controllers and the agents.
+// newVersionCommand prints the versions of the plugin and of the programs in the cluster.
 func newVersionCommand(t *target, connect connector) *cobra.Command {
 	var o output
 	var local bool
 	cmd := &cobra.Command{
-		Use: "version", Short: "Print the versions of this plugin, the controllers and the agents", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the versions of this plugin and of Berth's programs in the cluster", Args: cobra.NoArgs,
 		Example: "  kubectl berth version\n  kubectl berth version --client",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -57,33 +61,44 @@ func newVersionCommand(t *target, connect connector) *cobra.Command {
 	return cmd
 }
 
+// of is the list of a component's versions.
+func (v *versions) of(component string) *[]string {
+	return map[string]*[]string{
+		survey.Controller: &v.Controllers, survey.Agent: &v.Agents, survey.Scheduler: &v.Schedulers,
+		survey.DiskController: &v.DiskControllers, survey.DiskAgent: &v.DiskAgents, survey.Guard: &v.Guards,
+	}[component]
+}
+
 // compare notes the versions of the workloads, and whether they differ.
 func (v *versions) compare(p survey.Programs) {
-	for i := range p.Controllers {
-		v.Controllers = append(v.Controllers, cmp.Or(p.Controllers[i].Labels[versionLabel], "unknown"))
-	}
-	for i := range p.Agents {
-		v.Agents = append(v.Agents, cmp.Or(p.Agents[i].Labels[versionLabel], "unknown"))
-	}
-	all := slices.Concat([]string{v.Plugin}, v.Controllers, v.Agents)
-	slices.Sort(all)
-	if all = slices.Compact(all); len(all) > 1 {
-		v.Skew = fmt.Sprintf("the versions differ: %d of them are in use", len(all))
-	}
-	for i := range p.Agents {
-		if s := p.Agents[i].Status; s.UpdatedNumberScheduled < s.DesiredNumberScheduled {
-			v.Skew = fmt.Sprintf("%d of %d agents run the newest version of their DaemonSet", s.UpdatedNumberScheduled, s.DesiredNumberScheduled)
+	all, notes := []string{v.Plugin}, []string(nil)
+	for _, component := range survey.Components {
+		list := v.of(component.Name)
+		for _, program := range p.Of(component.Name) {
+			*list, all = append(*list, program.Version), append(all, program.Version)
+			older := program.Pods.Of - program.Updated
+			switch {
+			case older <= 0 || !program.Once:
+			case component.Name == survey.Guard:
+				notes = append(notes, fmt.Sprintf("%d of %d guards run an older version of their DaemonSet: an administrator replaces a guard, on a node that is drained", older, program.Pods.Of))
+			default:
+				notes = append(notes, fmt.Sprintf("%d of %d %s run the newest version of their DaemonSet", program.Updated, program.Pods.Of, component.Many))
+			}
 		}
 	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) > 1 && len(notes) == 0 {
+		notes = []string{fmt.Sprintf("the versions differ: %d of them are in use", len(all))}
+	}
+	v.Skew = strings.Join(notes, "; ")
 }
 
 func (v versions) write(to io.Writer, _ bool) error {
 	t := table{header: []string{"PROGRAM", "VERSION"}, narrow: 2, rows: [][]string{{"kubectl-berth", v.Plugin + " (" + v.Go + ")"}}}
-	for _, c := range v.Controllers {
-		t.rows = append(t.rows, []string{"controller", c})
-	}
-	for _, a := range v.Agents {
-		t.rows = append(t.rows, []string{"agents", a})
+	for _, component := range survey.Components {
+		for _, found := range *v.of(component.Name) {
+			t.rows = append(t.rows, []string{component.Many, found})
+		}
 	}
 	if err := t.write(to, false); err != nil || v.Skew == "" {
 		return err

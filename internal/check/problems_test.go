@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ func working() check.Facts {
 		pod.Spec.NodeName = name
 		f.Pods = append(f.Pods, pod)
 		kubelet := storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		kubelet.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "other.example.org"}, {Name: v1alpha1.LocalDriverName}}
+		kubelet.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "other.example.org"}, {Name: v1alpha1.LocalDriverName}, {Name: v1alpha1.DiskDriverName}}
 		f.Nodes, f.Kubelets = append(f.Nodes, node), append(f.Kubelets, kubelet)
 	}
 	return f
@@ -34,6 +35,37 @@ func working() check.Facts {
 func TestAnInstallationThatWorksHasNoProblems(t *testing.T) {
 	if got := check.Problems(working()); len(got) != 0 {
 		t.Errorf("problems are %q", got)
+	}
+}
+
+// shared adds guards and the programs of shared disks.
+func shared(f check.Facts) check.Facts {
+	f.Guards, f.Disk = &appsv1.DaemonSet{}, &check.Disk{Pods: f.Pods}
+	f.Guards.Name, f.Disk.Controller.Name, f.Disk.Agents.Name = "berth-guard", "berth-disk-controller", "berth-disk-agent"
+	f.Guards.Status, f.Disk.Agents.Status, f.Disk.Controller.Status = f.Agents.Status, f.Agents.Status, f.Controller.Status
+	return f
+}
+
+func TestTheProgramsOfSharedDisksAreLookedAtWhereTheyAreInstalled(t *testing.T) {
+	if got := check.Problems(shared(working())); len(got) != 0 {
+		t.Errorf("problems are %q", got)
+	}
+	for want, spoil := range map[string]func(*check.Facts){
+		"1 of 2 guards are ready, and the node of another one is fenced": func(f *check.Facts) { f.Guards.Status.NumberReady = 1 },
+		"berth-guard has been changed":                                   func(f *check.Facts) { f.Guards.Generation = 2 },
+		"0 of 2 disk controllers are ready":                              func(f *check.Facts) { f.Disk.Controller.Status.ReadyReplicas = 0 },
+		"1 of 2 disk agents are ready":                                   func(f *check.Facts) { f.Disk.Agents.Status.NumberReady = 1 },
+		"no node runs a disk agent":                                      func(f *check.Facts) { f.Disk.Agents.Status.DesiredNumberScheduled = 0 },
+		"berth-disk-agent has been changed":                              func(f *check.Facts) { f.Disk.Agents.Generation = 2 },
+		"the kubelet of node n2 does not know disk.berth.dev": func(f *check.Facts) {
+			f.Kubelets[1].Spec.Drivers = f.Kubelets[1].Spec.Drivers[:2]
+		},
+	} {
+		f := shared(working())
+		spoil(&f)
+		if got := check.Problems(f); len(got) != 1 || !strings.Contains(got[0], want) {
+			t.Errorf("problems are %q, want one with %q", got, want)
+		}
 	}
 }
 

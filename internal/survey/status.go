@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,14 +11,6 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/quarantine"
 )
-
-// Programs are the workloads that run Berth.
-type Programs struct {
-	// Namespace that they were looked for in.
-	Namespace   string
-	Controllers []appsv1.Deployment
-	Agents      []appsv1.DaemonSet
-}
 
 // Count says how many of some things are as they should be.
 type Count struct {
@@ -38,8 +29,14 @@ func (c *Count) add(good bool) {
 type Status struct {
 	Controllers Count `json:"controllers"`
 	Agents      Count `json:"agents"`
-	Nodes       Count `json:"nodes"`
-	Pools       Count `json:"pools"`
+	// The others are nil where they are not installed.
+	Schedulers      *Count `json:"schedulers,omitempty"`
+	DiskControllers *Count `json:"diskControllers,omitempty"`
+	DiskAgents      *Count `json:"diskAgents,omitempty"`
+	Guards          *Count `json:"guards,omitempty"`
+
+	Nodes Count `json:"nodes"`
+	Pools Count `json:"pools"`
 	// Total and Used are bytes of all pools.
 	Total int64 `json:"total"`
 	Used  int64 `json:"used"`
@@ -97,31 +94,6 @@ func claimOf(v Volume) string {
 		return ""
 	}
 	return fmt.Sprintf(" of claim %s/%s", v.Namespace, v.Claim)
-}
-
-func (s *Status) programs(p Programs) {
-	for i := range p.Controllers {
-		d := &p.Controllers[i]
-		s.Controllers.Good += int(d.Status.ReadyReplicas)
-		s.Controllers.Of += int(d.Status.Replicas)
-	}
-	for i := range p.Agents {
-		d := &p.Agents[i]
-		s.Agents.Good += int(d.Status.NumberReady)
-		s.Agents.Of += int(d.Status.DesiredNumberScheduled)
-	}
-	switch {
-	case len(p.Controllers) == 0:
-		s.problem("there is no controller in namespace %s: is Berth installed in another one? --berth-namespace names it", p.Namespace)
-	case s.Controllers.Good == 0 || s.Controllers.Good < s.Controllers.Of:
-		s.problem("%d of %d controllers are ready: see kubectl get pods -n %s", s.Controllers.Good, s.Controllers.Of, p.Namespace)
-	}
-	switch {
-	case len(p.Agents) == 0 && len(p.Controllers) > 0:
-		s.problem("there are no agents in namespace %s", p.Namespace)
-	case s.Agents.Good < s.Agents.Of:
-		s.problem("%d of %d agents are ready: see kubectl get pods -n %s -o wide", s.Agents.Good, s.Agents.Of, p.Namespace)
-	}
 }
 
 // conditions adds what the node's agent says is wrong with its pools.

@@ -1,11 +1,11 @@
 package survey_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -63,9 +63,10 @@ func well() (survey.Cluster, survey.Programs, silent) {
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	l.Pods = []corev1.Pod{pod}
 
-	p := survey.Programs{Namespace: "berth-system", Controllers: make([]appsv1.Deployment, 1), Agents: make([]appsv1.DaemonSet, 1)}
-	p.Controllers[0].Status = appsv1.DeploymentStatus{Replicas: 2, ReadyReplicas: 2}
-	p.Agents[0].Status = appsv1.DaemonSetStatus{DesiredNumberScheduled: 2, NumberReady: 2}
+	p := survey.Programs{Namespace: "berth-system"}
+	for _, component := range survey.Components {
+		p.All = append(p.All, survey.Program{Component: component.Name, Pods: survey.Count{Good: 2, Of: 2}})
+	}
 	away := silent{}
 	return survey.Cluster{Lists: l, Heartbeats: away}, p, away
 }
@@ -103,6 +104,32 @@ func TestWhereAllIsWellThereIsNoProblem(t *testing.T) {
 	}
 }
 
+// spoilt sets how many pods of a component are ready.
+func spoilt(component string, pods survey.Count) func(*survey.Cluster, *survey.Programs, silent) {
+	return func(_ *survey.Cluster, p *survey.Programs, _ silent) {
+		for i := range p.All {
+			if p.All[i].Component == component {
+				p.All[i].Pods = pods
+			}
+		}
+	}
+}
+
+func TestProgramsThatAreNotInstalledAreNeitherAProblemNorInTheDocument(t *testing.T) {
+	c, p, _ := well()
+	p.All = p.All[:2]
+	s := c.Status(p)
+	document, err := json.Marshal(s)
+	if err != nil || len(s.Problems) != 0 || strings.Contains(string(document), "guards") || strings.Contains(string(document), "disk") {
+		t.Errorf("%v: %s", err, document)
+	}
+	// A DaemonSet that no node is chosen for is at its work.
+	p.All = append(p.All, survey.Program{Component: survey.Guard, Once: true})
+	if s := c.Status(p); len(s.Problems) != 0 || s.Guards == nil {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestEachProblemIsToldWithAWayOn(t *testing.T) {
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "new"}}
 	claim.Spec.StorageClassName = new("local")
@@ -110,13 +137,17 @@ func TestEachProblemIsToldWithAWayOn(t *testing.T) {
 		spoil func(c *survey.Cluster, p *survey.Programs, away silent)
 		want  string
 	}{
-		"no controller is found": {func(_ *survey.Cluster, p *survey.Programs, _ silent) { p.Controllers = nil }, "no controller in namespace berth-system"},
-		"no agents are found":    {func(_ *survey.Cluster, p *survey.Programs, _ silent) { p.Agents = nil }, "no agents in namespace berth-system"},
-		"a controller is not ready": {func(_ *survey.Cluster, p *survey.Programs, _ silent) {
-			p.Controllers[0].Status.ReadyReplicas = 1
-		}, "1 of 2 controllers are ready"},
-		"an agent is not ready": {func(_ *survey.Cluster, p *survey.Programs, _ silent) { p.Agents[0].Status.NumberReady = 1 }, "1 of 2 agents are ready"},
-		"a node is silent":      {func(_ *survey.Cluster, _ *survey.Programs, away silent) { away["n2"] = "the Node is not ready" }, "node n2 is Away: the Node is not ready"},
+		"no controller is found": {func(_ *survey.Cluster, p *survey.Programs, _ silent) { p.All = p.All[1:] }, "no controller in namespace berth-system"},
+		"no agents are found":    {func(_ *survey.Cluster, p *survey.Programs, _ silent) { p.All = p.All[:1] }, "no agents in namespace berth-system"},
+		"a controller is not ready": {spoilt(survey.Controller, survey.Count{Good: 1, Of: 2}),
+			"1 of 2 controllers are ready: see kubectl get pods -n berth-system -l app.kubernetes.io/component=controller -o wide"},
+		"no pod of a controller is made": {spoilt(survey.Controller, survey.Count{}), "0 of 0 controllers are ready"},
+		"an agent is not ready":          {spoilt(survey.Agent, survey.Count{Good: 1, Of: 2}), "1 of 2 agents are ready"},
+		"a scheduler is not ready":       {spoilt(survey.Scheduler, survey.Count{Good: 1, Of: 2}), "1 of 2 schedulers are ready"},
+		"the disk controllers are down":  {spoilt(survey.DiskController, survey.Count{Of: 2}), "0 of 2 disk controllers are ready"},
+		"a disk agent is down":           {spoilt(survey.DiskAgent, survey.Count{Good: 1, Of: 2}), "component=disk-agent"},
+		"a guard is fenced":              {spoilt(survey.Guard, survey.Count{Good: 1, Of: 2}), "the node of another one is fenced, or cannot renew its lease"},
+		"a node is silent":               {func(_ *survey.Cluster, _ *survey.Programs, away silent) { away["n2"] = "the Node is not ready" }, "node n2 is Away: the Node is not ready"},
 		"a node's tools fail": {func(c *survey.Cluster, _ *survey.Programs, _ silent) {
 			c.StorageNodes[0].Status.Conditions[0] = ready(metav1.ConditionFalse, "no lvm")
 		}, "node n2 is NotReady: no lvm"},
