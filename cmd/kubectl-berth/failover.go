@@ -121,14 +121,21 @@ func (m *moving) failover(cmd *cobra.Command, name, to string) error {
 }
 
 // oneVolume is the one volume with a record of ownership that the name stands for.
-func oneVolume(c survey.Cluster, name, namespace string) (*v1alpha1.Volume, error) {
+func oneVolume(c survey.Cluster, name, namespace string) (found *v1alpha1.Volume, err error) {
 	named := c.VolumesNamed(name, namespace)
 	for i := range c.Volumes {
-		if v := &c.Volumes[i]; v.Spec.Replication.Kind != "" && named(v) {
-			return v, nil
+		switch v := &c.Volumes[i]; {
+		case v.Spec.Replication.Kind == "" || !named(v):
+		case found != nil:
+			return nil, fmt.Errorf("%s stands for two volumes, %s and %s: name one of them", name, found.Name, v.Name)
+		default:
+			found = v
 		}
 	}
-	return nil, noReplicas(name)
+	if found == nil {
+		return nil, noReplicas(name)
+	}
+	return found, nil
 }
 
 // foretell says what a failover would do.

@@ -167,3 +167,29 @@ func TestAFailoverIsRefusedWithTheReason(t *testing.T) {
 		t.Error("asked for a fence that proves nothing")
 	}
 }
+
+func TestAClaimThatStandsForTwoVolumesIsRefusedWithBothNames(t *testing.T) {
+	other := sharedDisk()
+	other.Name, other.Spec.ClaimRef = "vol-second", &v1alpha1.ClaimReference{Namespace: "shop", Name: "demo"}
+	_, err := newStage(t, interceptor.Funcs{}, append(disks(), other)).failover("demo", "--yes")
+	if err == nil || !strings.Contains(err.Error(), "demo stands for two volumes") || !strings.Contains(err.Error(), other.Name) || !strings.Contains(err.Error(), demo) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAVolumeThatWasBoundAnewIsNotTakenForItsFirstClaim(t *testing.T) {
+	// The volume was made for shop/old and retained; shop/old was made anew, and its pod runs beside.
+	list := managed(asItIs, func(v *v1alpha1.Volume) {
+		v.Spec.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "old", UID: "gone"}
+	})
+	other := podOn("node-1")
+	other.Name, other.UID = "other", "other"
+	other.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "old"
+	s := newStage(t, interceptor.Funcs{}, append(list, other))
+	if out, err := s.drain("node-1"); !errors.Is(err, errUnconfirmed) || !strings.Contains(out, "these pods would be evicted: shop/db\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := s.failover("old", "--yes"); err == nil || errors.Is(err, errUnconfirmed) || out != "" {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -17,6 +16,7 @@ import (
 type Cluster struct {
 	*schedule.Lists
 	Heartbeats schedule.Heartbeats
+	LUNs       []v1alpha1.LUN
 }
 
 // The states of a node.
@@ -88,7 +88,7 @@ func (c Cluster) NodeRows() []Node {
 			volumes[r.Node]++
 		}
 	}
-	var rows []Node
+	rows := []Node{} // a document has an empty list and not null
 	for i := range c.StorageNodes {
 		n := &c.StorageNodes[i]
 		row := Node{Name: n.Name, Pools: len(n.Status.Pools), Volumes: volumes[n.Name], Orphans: orphans[n.Name]}
@@ -121,7 +121,7 @@ func (c Cluster) stateOf(n *v1alpha1.StorageNode) (state, message string) {
 // PoolRows returns the pools that the nodes report, by node and name.
 func (c Cluster) PoolRows() []Pool {
 	book := c.Book(c.Heartbeats)
-	var rows []Pool
+	rows := []Pool{}
 	for i := range c.StorageNodes {
 		n := &c.StorageNodes[i]
 		states := map[string]ledger.PoolState{}
@@ -156,10 +156,10 @@ func percent(part, total int64) int64 {
 // VolumeRows returns the Volumes, by namespace, claim and name.
 func (c Cluster) VolumeRows() []Volume {
 	pods, claims := podsOf(c.Pods), c.claimsOfVolumes()
-	var rows []Volume
+	rows := []Volume{}
 	for i := range c.Volumes {
 		v := &c.Volumes[i]
-		row := Volume{Name: v.Name, Size: v.Spec.Capacity.Value(), Class: v.Spec.PoolClass}
+		row := Volume{Name: v.Name, Size: v.Spec.Capacity.Value(), Class: v.Spec.PoolClass, Nodes: []string{}}
 		row.State, row.Message = StateOf(v)
 		if key, has := claims[v.Name]; has {
 			row.Namespace, row.Claim, row.Pods = key.namespace, key.name, pods[key]
@@ -178,29 +178,6 @@ func (c Cluster) VolumeRows() []Volume {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Claim, b.Claim), cmp.Compare(a.Name, b.Name))
 	})
 	return rows
-}
-
-type claimKey struct{ namespace, name string }
-
-// podsOf maps claims to the pods that have not ended and use them.
-func podsOf(pods []corev1.Pod) map[claimKey][]string {
-	out := map[claimKey][]string{}
-	for i := range pods {
-		p := &pods[i]
-		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-			continue
-		}
-		for j := range p.Spec.Volumes {
-			if source := p.Spec.Volumes[j].PersistentVolumeClaim; source != nil {
-				key := claimKey{p.Namespace, source.ClaimName}
-				out[key] = append(out[key], p.Name)
-			}
-		}
-	}
-	for _, names := range out {
-		slices.Sort(names)
-	}
-	return out
 }
 
 // The states of a volume that no entry of a node says.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -128,30 +127,6 @@ func waits(row *Replica, v *v1alpha1.Volume) {
 	row.Reason, row.Message, row.Since = w.Reason, w.Message, &w.LastTransitionTime
 }
 
-// claimsOfVolumes maps Volumes to the claims that have them: by the Volume itself, or by the PersistentVolume
-// that a person made for it.
-func (c Cluster) claimsOfVolumes() map[string]claimKey {
-	drivers, claims := map[string]string{}, map[string]claimKey{}
-	for i := range c.Volumes {
-		v := &c.Volumes[i]
-		drivers[v.Name] = v.DriverName()
-		if ref := v.Spec.ClaimRef; ref != nil {
-			claims[v.Name] = claimKey{ref.Namespace, ref.Name}
-		}
-	}
-	for i := range c.PersistentVolumes {
-		pv := &c.PersistentVolumes[i]
-		csi, ref := pv.Spec.CSI, pv.Spec.ClaimRef
-		if csi == nil || ref == nil || drivers[csi.VolumeHandle] != csi.Driver {
-			continue
-		}
-		if _, known := claims[csi.VolumeHandle]; !known {
-			claims[csi.VolumeHandle] = claimKey{ref.Namespace, ref.Name}
-		}
-	}
-	return claims
-}
-
 // VolumesNamed returns a filter for a Volume's name, or for a claim as NAME, in the default namespace, or
 // NAMESPACE/NAME.
 func (c Cluster) VolumesNamed(name, namespace string) func(*v1alpha1.Volume) bool {
@@ -175,25 +150,4 @@ func (c Cluster) Machines() (nodes []ownership.Machine) {
 		nodes = append(nodes, ownership.Machine{Name: name, Lost: c.Heartbeats.Away(name) != ""})
 	}
 	return nodes
-}
-
-// UsersOf returns the pods that have not ended and use the volume's claim.
-func (c Cluster) UsersOf(volume string) (pods []*corev1.Pod) {
-	claim, has := c.claimsOfVolumes()[volume]
-	if !has {
-		return nil
-	}
-	for i := range c.Pods {
-		p := &c.Pods[i]
-		if p.Namespace == claim.namespace && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && mounts(p, claim.name) {
-			pods = append(pods, p)
-		}
-	}
-	return pods
-}
-
-func mounts(p *corev1.Pod, claim string) bool {
-	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim || v.Ephemeral != nil && p.Name+"-"+v.Name == claim
-	})
 }
