@@ -9,7 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -195,6 +198,62 @@ func TestEachCommandHasExamplesAndLinesThatFitATerminal(t *testing.T) {
 			if len(line) > 88 {
 				t.Errorf("%s: a line of the help has %d characters: %s", cmd.CommandPath(), len(line), line)
 			}
+		}
+	}
+}
+
+// unbound is the cluster of disks whose claim has no volume, and a LUN that is too small.
+func unbound() []client.Object {
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "san"}, Provisioner: v1alpha1.DiskDriverName, Parameters: map[string]string{"poolClass": "san"}}
+	l := &v1alpha1.LUN{ObjectMeta: metav1.ObjectMeta{Name: "small"}}
+	l.Spec = v1alpha1.LUNSpec{PoolClass: "san", Capacity: resource.MustParse("1Gi"), Disk: v1alpha1.SharedDisk{Handle: "small", Identity: "small"}}
+	list := append(disks(), class, l)
+	for _, o := range list {
+		if claim, is := o.(*corev1.PersistentVolumeClaim); is {
+			claim.Spec.VolumeName, claim.Spec.StorageClassName = "", new("san")
+			claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+		}
+	}
+	return list
+}
+
+func TestAClaimOfASharedDiskIsExplainedByWhatItWaitsForAndItsNodes(t *testing.T) {
+	waits := func(v *v1alpha1.Volume) {
+		v.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionWaiting, Status: metav1.ConditionTrue, Reason: "NoProof", Message: "taint it"}}
+	}
+	for _, test := range []struct {
+		list       []client.Object
+		args, told []string
+	}{
+		{unbound(), []string{"explain", "pvc", "demo"}, []string{"claim shop/demo of a shared disk is Waiting\n  it has no volume yet: ", `no LUN of poolClass "san" with 2Gi is free; of its 1 LUNs: 1 too small`}},
+		{disks(waits), []string{"explain", "pod", "db"}, []string{"pod shop/db is on node node-1.\n", "shared disk " + demo + ", is Waiting\n  taint it\n", "node node-1  Primary  Ready", "node node-2  Standby  Ready"}},
+		{disks(waits), []string{"explain", "pvc", "demo", "-o", "json"}, []string{`"sharedDisks": [`, `"message": "taint it"`, `"role": "Standby"`, `"subject": "claim shop/demo"`}},
+	} {
+		out, notes, err := run(t, func([]client.Object) []client.Object { return test.list }, interceptor.Funcs{}, test.args...)
+		if err != nil || notes != "" || strings.Contains(out, "has no volumes of Berth's") {
+			t.Errorf("%v: %v, %s: %s", test.args, err, notes, out)
+		}
+		for _, told := range test.told {
+			if !strings.Contains(out, told) {
+				t.Errorf("%v: %q lacks %q", test.args, out, told)
+			}
+		}
+	}
+}
+
+func TestAClusterThatKnowsNoLUNsIsAnsweredForAllTheSame(t *testing.T) {
+	for want, failure := range map[string]error{
+		"":                           &meta.NoKindMatchError{GroupKind: v1alpha1.GroupVersion.WithKind("LUN").GroupKind()},
+		"note: LUNs may not be read": apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("luns").GroupResource(), "", nil),
+	} {
+		_, notes, err := run(t, installed, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, is := list.(*v1alpha1.LUNList); is {
+				return failure
+			}
+			return c.List(ctx, list, opts...)
+		}}, "status")
+		if err != nil || !strings.HasPrefix(notes, want) || want == "" && notes != "" {
+			t.Errorf("%v: %q, want %q", err, notes, want)
 		}
 	}
 }

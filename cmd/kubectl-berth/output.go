@@ -72,3 +72,8 @@ func (t table) write(to io.Writer, wide bool) error {
 	}
 	return w.Flush()
 }
+
+// cell folds a text of others into one line, so that none of it can pass for a line or a column of its own.
+func cell(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("\n\r\t\v\f\u0085\u2028\u2029", r) }), " ")
+}

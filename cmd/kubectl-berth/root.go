@@ -104,7 +104,8 @@ func newExplainCommand(t *target, connect connector) *cobra.Command {
 		Long: `Say on which nodes a pod's volumes fit, and why not on the others.
 
 The figures are worked out from the cluster's objects, as the schedulers do it.
-What a scheduler holds at this moment for other pods is not among them.`,
+What a scheduler holds at this moment for other pods is not among them.
+Of a shared disk the answer says what it waits for, and which nodes have it.`,
 	}
 	cmd.AddCommand(
 		newSubjectCommand("pod", "Explain a pod", explainPod, t, connect),
@@ -127,16 +128,11 @@ func newSubjectCommand(use, short string, run explainer, t *target, connect conn
 				return err
 			}
 			q := question{reader: reader, system: t.system, namespace: namespace, name: args[0], notes: cmd.ErrOrStderr()}
-			report, subject, note, err := run(cmd.Context(), q)
+			answer, err := run(cmd.Context(), q)
 			if err != nil {
 				return err
 			}
-			return o.write(cmd.OutOrStdout(), report.Document(subject), func(to io.Writer, _ bool) error {
-				if _, err := io.WriteString(to, note); err != nil {
-					return err
-				}
-				return report.Write(to, subject)
-			})
+			return o.write(cmd.OutOrStdout(), answer.document(), func(to io.Writer, _ bool) error { return answer.write(to) })
 		},
 	}
 	o.flag(cmd)

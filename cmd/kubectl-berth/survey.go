@@ -115,6 +115,9 @@ func showStatus(ctx context.Context, q question, c survey.Cluster) (any, func(io
 	if err := addAllSnapshots(ctx, q, c.Lists); err != nil {
 		return nil, nil, err
 	}
+	if err := addLUNs(ctx, q, &c); err != nil {
+		return nil, nil, err
+	}
 	s := c.Status(programs)
 	return s, func(to io.Writer, wide bool) error { return writeStatus(to, s, wide) }, nil
 }
@@ -136,6 +139,9 @@ func writeStatus(to io.Writer, s survey.Status, all bool) error {
 		line("fullest pool\t%s of node %s, %s of %s used", s.Fullest.Name, s.Fullest.Node, used(s.Fullest.Used, s.Fullest.Total), quantity.Rough(s.Fullest.Total))
 	}
 	line("volumes\t%d of %d ready", s.Volumes.Good, s.Volumes.Of)
+	if s.LUNs != nil {
+		line("LUNs\t%d of %d available", s.LUNs.Available, s.LUNs.Of)
+	}
 	line("claims\t%d waiting for a volume", s.Waiting)
 	line("orphans\t%d", s.Orphans)
 	if len(s.Problems) == 0 {

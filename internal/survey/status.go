@@ -2,13 +2,12 @@ package survey
 
 import (
 	"fmt"
-	"slices"
 
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/quarantine"
 )
 
@@ -43,6 +42,8 @@ type Status struct {
 	// Fullest is the pool that has the largest part of its bytes used; nil if there is none.
 	Fullest *Pool `json:"fullest,omitempty"`
 	Volumes Count `json:"volumes"`
+	// LUNs is nil if none are declared.
+	LUNs *LUNs `json:"luns,omitempty"`
 	// Waiting claims have no volume yet.
 	Waiting int `json:"waiting"`
 	// Orphans are data without an object, and objects without data.
@@ -77,6 +78,7 @@ func (c Cluster) Status(p Programs) Status {
 			s.problem("volume %s%s is %s: %s", v.Name, claimOf(v), v.State, v.Message)
 		}
 	}
+	s.luns(c.LUNs)
 	s.claims(c)
 	s.Orphans = len(quarantine.Find(c.StorageNodes, c.Volumes, c.Snapshots))
 	if s.Orphans > 0 {
@@ -127,24 +129,20 @@ func (s *Status) pools(rows []Pool) {
 	}
 }
 
-// claims counts the claims that wait for a volume of the driver. A claim that waits for its first
+// claims counts the claims that wait for a volume of Berth's. A claim that waits for its first
 // pod is none of them.
 func (s *Status) claims(c Cluster) {
 	pods := podsOf(c.Pods)
 	for i := range c.Claims {
 		claim := &c.Claims[i]
-		if claim.Spec.VolumeName != "" || claim.Spec.StorageClassName == nil {
+		if claim.Spec.VolumeName != "" {
 			continue
 		}
-		j := slices.IndexFunc(c.StorageClasses, func(class storagev1.StorageClass) bool {
-			return class.Name == *claim.Spec.StorageClassName && c.Driver.Provisions(&class)
-		})
-		if j < 0 {
+		class := c.classOf(claim)
+		if class == nil || !c.Driver.Provisions(class) && !driver.Disk().Provisions(class) {
 			continue
 		}
-		mode := c.StorageClasses[j].VolumeBindingMode
-		late := mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer
-		if late && len(pods[claimKey{claim.Namespace, claim.Name}]) == 0 {
+		if late(class) && len(pods[claimKey{claim.Namespace, claim.Name}]) == 0 {
 			continue
 		}
 		s.Waiting++
