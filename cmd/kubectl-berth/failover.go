@@ -110,7 +110,7 @@ func (m *moving) failover(cmd *cobra.Command, name, to string) error {
 		}
 		return errUnconfirmed
 	}
-	if plan, err = failover.Ask(cmd.Context(), c, v.Name, to, machines); err != nil {
+	if plan, err = failover.Ask(cmd.Context(), c, &plan, to, machines); err != nil {
 		return err
 	}
 	f := &failover.Follower{Client: c, Clock: m.clock, Wait: m.wait, Patience: m.patience, Tell: func(step string) error {

@@ -135,6 +135,42 @@ func TestAFailoverGoesOnFromARecordThatHasChangedMeanwhile(t *testing.T) {
 	}
 }
 
+func TestAFailoverAsksNobodyOnceTheEpochIsOver(t *testing.T) {
+	third := func(v *v1alpha1.Volume) {
+		v.Status.Ownership.Replicas = append(v.Status.Ownership.Replicas, v1alpha1.OwnedReplica{Node: "node-3", State: v1alpha1.OwnedReady})
+	}
+	const already = "epoch 7 of node node-1 is over already: no node is asked to shut it out\n"
+	for name, test := range map[string]struct {
+		meanwhile func(*stage)
+		acts      []func(*stage)
+		want      string
+	}{
+		"the next node writes": {func(s *stage) { taken(s); written(s) }, nil,
+			already + "node node-2 takes the volume in epoch 8\nnode node-2 may write\n"},
+		"the writer is shut out": {isOver, []func(*stage){taken, written},
+			already + "node node-2 takes the volume in epoch 8\nnode node-2 may write\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s *stage
+			moved := false
+			s = newStage(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if _, is := o.(*v1alpha1.Volume); is && !moved { // between the look and the question
+					moved = true
+					test.meanwhile(s)
+				}
+				return c.Get(ctx, key, o, opts...)
+			}}, disks(third), test.acts...)
+			out, err := s.failover("demo", "--yes", "--timeout", "1m")
+			if err != nil || out != test.want {
+				t.Errorf("%v: %s", err, out)
+			}
+			if r := s.volume().Status.Ownership.FenceRequest; r != nil {
+				t.Errorf("asked for %+v", r)
+			}
+		})
+	}
+}
+
 func TestAFailoverThatDoesNotEndSaysWhatItWaitsFor(t *testing.T) {
 	waits := func(s *stage) {
 		v := s.volume()

@@ -29,16 +29,22 @@ func FactsOf(v *v1alpha1.Volume, nodes []ownership.Machine) (*Facts, error) {
 // attempts bounds how often Ask reads the record anew because another process was faster.
 const attempts = 5
 
-// Ask writes the request into the record as the API server has it now, unless it is there already.
-func Ask(ctx context.Context, c client.Client, volume, to string, nodes []ownership.Machine) (Plan, error) {
+// Ask writes the request into the record as the API server has it now, unless it is there already. The epoch
+// that the first plan ends may be over by now: nobody is asked then, because the next writer is another one.
+func Ask(ctx context.Context, c client.Client, first *Plan, to string, nodes []ownership.Machine) (Plan, error) {
 	for range attempts {
 		v := &v1alpha1.Volume{}
-		if err := c.Get(ctx, client.ObjectKey{Name: volume}, v); err != nil {
-			return Plan{}, fmt.Errorf("reading volume %s: %w", volume, err)
+		if err := c.Get(ctx, client.ObjectKey{Name: first.Volume}, v); err != nil {
+			return Plan{}, fmt.Errorf("reading volume %s: %w", first.Volume, err)
 		}
 		f, err := FactsOf(v, nodes)
 		if err != nil {
 			return Plan{}, err
+		}
+		if f.Record.Epoch.Number != first.Epoch || !f.Record.Primary.Phase.Open() {
+			over := *first
+			over.Over = true
+			return over, nil
 		}
 		p, err := PlanOf(f, to)
 		if err != nil || p.Asked {
@@ -56,7 +62,7 @@ func Ask(ctx context.Context, c client.Client, volume, to string, nodes []owners
 		}
 		return p, nil
 	}
-	return Plan{}, fmt.Errorf("the record of volume %s changes all the time: repeat the command", volume)
+	return Plan{}, fmt.Errorf("the record of volume %s changes all the time: repeat the command", first.Volume)
 }
 
 // Wait waits a moment between two looks.

@@ -33,6 +33,8 @@ type Plan struct {
 	Answers bool `json:"answers"`
 	// Asked: the record has the request already.
 	Asked bool `json:"asked"`
+	// Over: the epoch ended before anybody was asked.
+	Over bool `json:"over"`
 }
 
 // RefusedError is the reason why a volume cannot be failed over now, and what to do.
@@ -111,27 +113,36 @@ func (f *Facts) others() string {
 }
 
 // Progress says how far a failover has come, step by step, and whether it is over. wanted tells whether a pod
-// shall go on with the volume: then it is over when the next node writes, else when the writer is shut out.
+// shall go on with the volume: then it is over when the next node writes, else when no node does.
 func Progress(p *Plan, v *ownership.Volume, wanted bool) (steps []string, over bool) {
-	later := v.Epoch.Number > p.Epoch
-	by, _ := v.Replica(p.By)
-	shut := later || v.Primary.Phase == ownership.Fenced || by.Fenced == v.Epoch && v.Primary.Phase.Open()
-	steps = append(steps, fmt.Sprintf("node %s is asked to shut node %s out", p.By, p.From))
-	switch {
-	case !later && v.Primary.Phase == ownership.Released:
-		return append(steps, fmt.Sprintf("node %s has let go by itself", p.From)), !wanted
-	case shut:
-		steps = append(steps, fmt.Sprintf("the disk refuses what node %s writes", p.From))
-	}
-	if later || v.Primary.Phase == ownership.Fenced {
-		steps = append(steps, fmt.Sprintf("epoch %d of node %s is over, and pods that it leaves behind are ended", p.Epoch, p.From))
+	later, open := v.Epoch.Number > p.Epoch, v.Primary.Phase.Open()
+	if p.Over {
+		steps = append(steps, fmt.Sprintf("epoch %d of node %s is over already: no node is asked to shut it out", p.Epoch, p.From))
+	} else {
+		steps = shutting(p, v, later)
 	}
 	if !later {
-		return steps, v.Primary.Phase == ownership.Fenced && !wanted
+		return steps, !open && !wanted
 	}
 	steps = append(steps, fmt.Sprintf("node %s takes the volume in epoch %d", v.Primary.Node, v.Epoch.Number))
 	if v.Primary.Phase == ownership.Active {
 		return append(steps, fmt.Sprintf("node %s may write", v.Primary.Node)), true
 	}
-	return steps, false
+	return steps, !open && !wanted
+}
+
+// shutting are the steps until the writer of the plan's epoch is shut out.
+func shutting(p *Plan, v *ownership.Volume, later bool) []string {
+	by, _ := v.Replica(p.By)
+	steps := []string{fmt.Sprintf("node %s is asked to shut node %s out", p.By, p.From)}
+	switch {
+	case !later && v.Primary.Phase == ownership.Released:
+		return append(steps, fmt.Sprintf("node %s has let go by itself", p.From))
+	case later || v.Primary.Phase == ownership.Fenced || by.Fenced == v.Epoch && v.Primary.Phase.Open():
+		steps = append(steps, fmt.Sprintf("the disk refuses what node %s writes", p.From))
+	}
+	if later || v.Primary.Phase == ownership.Fenced {
+		steps = append(steps, fmt.Sprintf("epoch %d of node %s is over, and pods that it leaves behind are ended", p.Epoch, p.From))
+	}
+	return steps
 }
