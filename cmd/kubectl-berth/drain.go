@@ -44,8 +44,10 @@ type leaving struct {
 	failover.Move
 	pods  []*corev1.Pod
 	epoch uint64
-	told  int
-	over  bool
+	// writes: the node writes it now. Else pods that are bound there want it.
+	writes bool
+	told   int
+	over   bool
 }
 
 func (m *moving) drain(cmd *cobra.Command, node string) error {
@@ -67,13 +69,40 @@ func (m *moving) drain(cmd *cobra.Command, node string) error {
 	if err := say("node %s is cordoned", node); err != nil {
 		return err
 	}
-	if volumes, err = m.prepare(cmd, node, volumes, say); err != nil {
-		return err
-	}
-	if err := m.move(cmd, c, node, volumes, say); err != nil {
+	if err := m.empty(cmd, c, node, say); err != nil {
 		return err
 	}
 	return say("node %s writes no shared disk any more. The rest of it: kubectl drain %s --ignore-daemonsets --delete-emptydir-data", node, node)
+}
+
+// empty moves volumes until a look at the cordoned node finds none. A pod may have come before the node was
+// cordoned, and have its volume opened later.
+func (m *moving) empty(cmd *cobra.Command, c client.Client, node string, say func(string, ...any) error) error {
+	until := m.clock.Now().Add(m.patience)
+	for first := true; ; first = false {
+		_, cluster, _, err := m.look(cmd, io.Discard) // the first look has told its notes
+		if err != nil {
+			return err
+		}
+		volumes, err := leavingOf(cmd, c, cluster, node)
+		if err != nil || len(volumes) == 0 {
+			return err
+		}
+		if !first {
+			if err := m.pause(cmd.Context()); err != nil {
+				return err
+			}
+		}
+		if !m.clock.Now().Before(until) {
+			return fmt.Errorf("pods on node %s still want %d volumes after %v. The node stays cordoned: repeat the command, or kubectl uncordon %s", node, len(volumes), m.patience, node)
+		}
+		if volumes, err = m.prepare(cmd, node, volumes, say); err != nil {
+			return err
+		}
+		if err := m.move(cmd, c, node, volumes, say); err != nil {
+			return err
+		}
+	}
 }
 
 func teller(to io.Writer) func(format string, args ...any) error {
@@ -83,7 +112,8 @@ func teller(to io.Writer) func(format string, args ...any) error {
 	}
 }
 
-// leavingOf are the volumes that the node writes, or the reason why the command does not move them.
+// leavingOf are the volumes that the node writes, or that pods want that are bound there, or the reason why the
+// command does not move them.
 func leavingOf(cmd *cobra.Command, c client.Client, cluster survey.Cluster, node string) ([]*leaving, error) {
 	var nodes corev1.NodeList
 	if err := c.List(cmd.Context(), &nodes); err != nil {
@@ -92,26 +122,33 @@ func leavingOf(cmd *cobra.Command, c client.Client, cluster survey.Cluster, node
 	if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == node }) {
 		return nil, fmt.Errorf("there is no Node %s", node)
 	}
+	away := cluster.Heartbeats.Away(node)
 	var all []*leaving
 	for i := range cluster.Volumes {
 		v := &cluster.Volumes[i]
-		if o := v.Status.Ownership; o == nil || o.Primary.Node != node {
+		if v.Status.Ownership == nil {
+			continue
+		}
+		pods := slices.DeleteFunc(cluster.UsersOf(v.Name), func(p *corev1.Pod) bool { return p.Spec.NodeName != node })
+		if v.Status.Ownership.Primary.Node != node && len(pods) == 0 {
 			continue
 		}
 		f, err := failover.FactsOf(v, cluster.Machines())
 		if err != nil {
 			return nil, err
 		}
-		if !f.Record.Primary.Phase.Open() {
+		writes := f.Record.Primary.Node == node && f.Record.Primary.Phase.Open()
+		move := failover.MoveOf(f, node, nodes.Items, pods)
+		pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }) // they are going
+		switch names := failover.Unmanaged(pods); {
+		case !writes && (len(move.Pods) == 0 || away != ""): // a node that is away begins to write nothing
 			continue
-		}
-		pods := slices.DeleteFunc(cluster.UsersOf(v.Name), func(p *corev1.Pod) bool { return p.Spec.NodeName != node })
-		if names := failover.Unmanaged(pods); len(names) > 0 {
+		case len(names) > 0:
 			return nil, fmt.Errorf("no controller makes these pods anew elsewhere: %s. End them yourself first", strings.Join(names, ", "))
 		}
-		all = append(all, &leaving{Move: failover.MoveOf(f, nodes.Items, pods), pods: pods, epoch: f.Record.Epoch.Number})
+		all = append(all, &leaving{Move: move, pods: pods, epoch: f.Record.Epoch.Number, writes: writes})
 	}
-	if away := cluster.Heartbeats.Away(node); away != "" && len(all) > 0 {
+	if away != "" && len(all) > 0 {
 		return nil, fmt.Errorf("node %s does not answer (%s), so its pods do not end by themselves: kubectl berth failover %s", node, away, all[0].Volume)
 	}
 	return all, nil
@@ -218,6 +255,10 @@ func (v *leaving) step(cmd *cobra.Command, c client.Client, node string, held ma
 		if err := say("pod %s is evicted", name); err != nil {
 			return err
 		}
+	}
+	if !v.writes { // the next look tells whether the node has begun to
+		v.over = true
+		return nil
 	}
 	o := &v1alpha1.Volume{}
 	if err := c.Get(cmd.Context(), client.ObjectKey{Name: v.Volume}, o); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -138,6 +139,79 @@ func TestAStandbyWhereThePodMayNotRunIsNone(t *testing.T) {
 		if out, err := s.drain("node-1"); !errors.Is(err, errUnconfirmed) || !strings.Contains(out, "would wait: no standby is where its pods may run ("+told) {
 			t.Errorf("%v: %s", err, out)
 		}
+	}
+}
+
+// comes has a pod with a controller bound to a node.
+func comes(node string) func(*stage) {
+	return func(s *stage) {
+		p := podOn(node)
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: new(true)}}
+		if err := s.Create(s.t.Context(), p); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func TestAPodThatOpensItsVolumeBeforeTheCordonIsMovedToo(t *testing.T) {
+	idle := func(v *v1alpha1.Volume) { v.Status.Ownership.Primary.Phase = v1alpha1.PrimaryReleased }
+	var s *stage
+	opens := changes(func(o *v1alpha1.Ownership) {
+		takenBy(o, v1alpha1.PrimaryActive)
+		o.Primary.Node = "node-1"
+	})
+	moved := changes(func(o *v1alpha1.Ownership) {
+		o.Epoch = v1alpha1.Epoch{Number: 9, ID: "nine"}
+		o.Lineage = append(o.Lineage, v1alpha1.Branch{Epoch: o.Epoch})
+		o.Primary = v1alpha1.Primary{Node: "node-2", Boot: "boot", Phase: v1alpha1.PrimaryActive}
+	})
+	s = newStage(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		opens(s)
+		return c.Patch(ctx, o, p, opts...)
+	}}, managed(asItIs, idle), released, moved)
+	out, err := s.drain("node-1", "--yes")
+	if err != nil || s.hasPod() || !strings.Contains(out, "pod shop/db is evicted\n") || !strings.Contains(out, "node node-2 takes it in epoch 9\n") || !strings.Contains(out, "writes no shared disk any more") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestADrainEndsWhenNoPodOnTheNodeWantsAVolume(t *testing.T) {
+	again := func(s *stage) {
+		written(s)
+		comes("node-1")(s) // a scheduler had bound it before it knew of the cordon
+	}
+	s := newStage(t, interceptor.Funcs{}, managed(asItIs), released, taken, again)
+	out, err := s.drain("node-1", "--yes")
+	if err != nil || s.hasPod() || strings.Count(out, "pod shop/db is evicted\n") != 2 || !strings.HasSuffix(out, "--delete-emptydir-data\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+	// A pod that does not end keeps the command from saying so.
+	stays := managed(func(o client.Object) {
+		if p, is := o.(*corev1.Pod); is {
+			p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"shop/stays"}
+		}
+	}, func(v *v1alpha1.Volume) { v.Status.Ownership.Primary.Phase = v1alpha1.PrimaryReleased })
+	out, err = newStage(t, interceptor.Funcs{}, stays).drain("node-1", "--yes")
+	if err == nil || !strings.Contains(err.Error(), "pods on node node-1 still want 1 volumes after 5m0s") || strings.Contains(out, "evicted") || strings.Contains(out, "any more") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestWhatIsDoneFollowsFromNoOldState(t *testing.T) {
+	old := 0
+	s := newStage(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		o := (&client.ListOptions{}).ApplyOptions(opts)
+		if o.Raw != nil && o.Raw.ResourceVersion == "0" {
+			old++
+		}
+		return c.List(ctx, list, opts...)
+	}}, managed(asItIs), released, taken, written)
+	if _, err := s.drain("node-1"); !errors.Is(err, errUnconfirmed) || old == 0 {
+		t.Errorf("%v: a command that does nothing asks the cache %d times", err, old)
+	}
+	old = 0
+	if _, err := s.drain("node-1", "--yes"); err != nil || old > 0 {
+		t.Errorf("%v: %d lists may be old", err, old)
 	}
 }
 

@@ -82,7 +82,7 @@ func (m *moving) look(cmd *cobra.Command, notes io.Writer) (client.Client, surve
 	if err != nil {
 		return nil, survey.Cluster{}, "", err
 	}
-	found, err := gather(cmd.Context(), question{reader: c, system: m.t.system, namespace: namespace, notes: notes})
+	found, err := gather(cmd.Context(), question{reader: c, system: m.t.system, namespace: namespace, notes: notes, live: m.yes})
 	return c, survey.Cluster{Lists: found.Lists, Heartbeats: found.Heartbeats}, namespace, err
 }
 

@@ -19,8 +19,8 @@ import (
 	"berth.dev/berth/internal/schedule/explain"
 )
 
-// gather lists the cluster from the API server's cache: the lists may be long, and a
-// slightly old state does no harm.
+// gather lists the cluster. Where nothing is changed it asks the API server's cache: the lists may be long, and
+// a slightly old state does no harm.
 func gather(ctx context.Context, q question) (explain.Cluster, error) {
 	var (
 		nodes           v1alpha1.StorageNodeList
@@ -34,6 +34,9 @@ func gather(ctx context.Context, q question) (explain.Cluster, error) {
 		leases          coordinationv1.LeaseList
 	)
 	cached := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+	if q.live {
+		cached = &client.ListOptions{}
+	}
 	for what, list := range map[string]client.ObjectList{
 		"storage nodes": &nodes, "pool classes": &poolClasses, "volumes": &volumes, "claims": &claims,
 		"persistent volumes": &pvs, "pods": &pods, "storage classes": &storageClasses, "nodes": &kubernetesNodes,

@@ -144,6 +144,8 @@ func newSubjectCommand(use, short string, run explainer, t *target, connect conn
 type question struct {
 	reader                  client.Reader
 	system, namespace, name string
+	// live: what the answer is for cannot be taken back, so that no old state will do.
+	live bool
 	// notes receives messages about objects that could not be read.
 	notes io.Writer
 }

@@ -29,15 +29,15 @@ type Move struct {
 	Waits string `json:"waits,omitempty"`
 }
 
-// MoveOf says where a volume can go that its primary's node shall let go: to standbys that are ready, on nodes
-// where its pods may run.
-func MoveOf(f *Facts, nodes []corev1.Node, pods []*corev1.Pod) Move {
+// MoveOf says where a volume can go that a node shall let go: to replicas that are ready, on nodes where its pods
+// may run.
+func MoveOf(f *Facts, from string, nodes []corev1.Node, pods []*corev1.Pod) Move {
 	m := Move{Volume: f.Name}
 	for _, p := range pods {
 		m.Pods = append(m.Pods, p.Namespace+"/"+p.Name)
 	}
 	var said []string
-	for _, name := range f.standbys() {
+	for _, name := range f.standbys(from) {
 		refusal := refuses(name, nodes, pods)
 		if refusal == "" {
 			m.Targets = append(m.Targets, name)
@@ -50,7 +50,7 @@ func MoveOf(f *Facts, nodes []corev1.Node, pods []*corev1.Pod) Move {
 	case len(said) > 0:
 		m.Waits = "no standby is where its pods may run (" + strings.Join(said, "; ") + ")"
 	default:
-		m.Waits = "no standby is ready: " + f.others()
+		m.Waits = "no standby is ready: " + f.others(from)
 	}
 	return m
 }

@@ -53,7 +53,7 @@ func OutOfService(node string) string {
 // that can. The error is a *RefusedError.
 func PlanOf(f *Facts, to string) (Plan, error) {
 	v := f.Record
-	p := Plan{Volume: f.Name, Epoch: v.Epoch.Number, From: v.Primary.Node, Answers: !f.lost(v.Primary.Node), Standbys: f.standbys()}
+	p := Plan{Volume: f.Name, Epoch: v.Epoch.Number, From: v.Primary.Node, Answers: !f.lost(v.Primary.Node), Standbys: f.standbys(v.Primary.Node)}
 	switch from := v.Primary.Node; {
 	case v.Deleting:
 		return p, refuse("volume %s is being deleted", f.Name)
@@ -66,7 +66,7 @@ func PlanOf(f *Facts, to string) (Plan, error) {
 		return p, refuse("%s. If the machine of node %s is off for certain, say so; the volume then fails over by itself: %s",
 			ownership.Why{Reason: ownership.BrakeHeld}.Message(), from, OutOfService(from))
 	case len(p.Standbys) == 0:
-		return p, refuse("no standby of volume %s is ready: %s", f.Name, f.others())
+		return p, refuse("no standby of volume %s is ready: %s", f.Name, f.others(v.Primary.Node))
 	case to != "" && !slices.Contains(p.Standbys, to):
 		return p, refuse("node %s cannot shut node %s out: it is no standby that is ready and answers (these are: %s)", to, from, strings.Join(p.Standbys, ", "))
 	}
@@ -84,22 +84,22 @@ func (f *Facts) lost(node string) bool {
 	return !slices.ContainsFunc(f.Nodes, func(m ownership.Machine) bool { return m.Name == node && !m.Lost })
 }
 
-// standbys are the nodes that could go on with the volume now.
-func (f *Facts) standbys() (nodes []string) {
+// standbys are the nodes that could go on with the volume of a node now.
+func (f *Facts) standbys(of string) (nodes []string) {
 	for i := range f.Record.Replicas {
-		if e := &f.Record.Replicas[i]; e.State == ownership.Ready && e.Node != f.Record.Primary.Node && !f.lost(e.Node) {
+		if e := &f.Record.Replicas[i]; e.State == ownership.Ready && e.Node != of && !f.lost(e.Node) {
 			nodes = append(nodes, e.Node)
 		}
 	}
 	return nodes
 }
 
-// others says why the replicas beside the writer's are no standbys.
-func (f *Facts) others() string {
+// others says why the replicas beside a node's are no standbys.
+func (f *Facts) others(of string) string {
 	var said []string
 	for i := range f.Record.Replicas {
 		switch e := &f.Record.Replicas[i]; {
-		case e.Node == f.Record.Primary.Node:
+		case e.Node == of:
 		case f.lost(e.Node):
 			said = append(said, "node "+e.Node+" does not answer")
 		default:
