@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/plain"
 	"berth.dev/berth/internal/quarantine"
 )
 
@@ -107,7 +108,7 @@ func writeSteps(to io.Writer, steps []quarantine.Step, wide bool) error {
 	err := t.write(to, wide)
 	for _, s := range steps {
 		if why := cmp.Or(s.Error, s.Reason); why != "" {
-			_, failed := fmt.Fprintf(to, "\n%s on node %s:\n  %s\n", s.Name, s.Node, why)
+			_, failed := fmt.Fprintf(to, "\n%s on node %s:\n  %s\n", s.Name, s.Node, plain.Line(why))
 			err = errors.Join(err, failed)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"berth.dev/berth/internal/bundle"
 	"berth.dev/berth/internal/doctor"
+	"berth.dev/berth/internal/plain"
 	"berth.dev/berth/internal/quarantine"
 	"berth.dev/berth/internal/survey"
 )
@@ -75,7 +76,7 @@ look through it before you send it to others.`,
 				return err
 			}
 			for _, p := range m.Missing {
-				if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "missing: %s: %s\n", p.Path, p.Reason); err != nil {
+				if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "missing: %s: %s\n", p.Path, plain.Line(p.Reason)); err != nil {
 					return err
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth.dev/berth/internal/doctor"
+	"berth.dev/berth/internal/plain"
 )
 
 // findingsError says how many disagreements were found.
@@ -83,11 +84,11 @@ func diagnose(ctx context.Context, q question, pause func(context.Context) error
 
 func writeFindings(to io.Writer, found []doctor.Finding) error {
 	for _, f := range found {
-		if _, err := fmt.Fprintf(to, "%s %s\n  %s\n  %s\n", f.Severity, f.ID, f.Subject(), f.Message); err != nil {
+		if _, err := fmt.Fprintf(to, "%s %s\n  %s\n  %s\n", f.Severity, f.ID, plain.Line(f.Subject()), plain.Line(f.Message)); err != nil {
 			return err
 		}
 		for _, command := range f.Next {
-			if _, err := fmt.Fprintf(to, "  next: %s\n", command); err != nil {
+			if _, err := fmt.Fprintf(to, "  next: %s\n", plain.Line(command)); err != nil {
 				return err
 			}
 		}

@@ -42,11 +42,13 @@ func serve(t *testing.T) server {
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	claim.Spec.StorageClassName = new("local")
+	bound := claim.DeepCopy()
+	bound.Name, bound.Spec.StorageClassName, bound.Spec.VolumeName = "demo", new(""), "demo"
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "web", Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "hunter2canary"}}}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "web"}}}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: apitest.Namespace, Name: "canary"}, StringData: map[string]string{"key": "hunter2canary"}}
-	for _, o := range []client.Object{claim, pod, secret} {
+	for _, o := range []client.Object{claim, bound, pod, secret} {
 		s.must(client.IgnoreAlreadyExists(s.Client.Create(t.Context(), o)))
 	}
 	return s

@@ -13,6 +13,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/failover"
+	"berth.dev/berth/internal/plain"
 	"berth.dev/berth/internal/record"
 	"berth.dev/berth/internal/survey"
 )
@@ -93,7 +94,7 @@ func (m *moving) empty(cmd *cobra.Command, c client.Client, node string, say fun
 				return err
 			}
 		}
-		if !m.clock.Now().Before(until) {
+		if !first && !m.clock.Now().Before(until) {
 			return fmt.Errorf("pods on node %s still want %d volumes after %v. The node stays cordoned: repeat the command, or kubectl uncordon %s", node, len(volumes), m.patience, node)
 		}
 		if volumes, err = m.prepare(cmd, node, volumes, say); err != nil {
@@ -107,7 +108,7 @@ func (m *moving) empty(cmd *cobra.Command, c client.Client, node string, say fun
 
 func teller(to io.Writer) func(format string, args ...any) error {
 	return func(format string, args ...any) error {
-		_, err := fmt.Fprintf(to, format+"\n", args...)
+		_, err := fmt.Fprintln(to, plain.Line(fmt.Sprintf(format, args...)))
 		return err
 	}
 }
@@ -165,7 +166,7 @@ func foretellDrain(to io.Writer, node string, volumes []*leaving) error {
 		if v.Waits != "" {
 			where = "would wait: " + v.Waits
 		}
-		fmt.Fprintf(&s, "Volume %s %s\n", v.Volume, where)
+		fmt.Fprintf(&s, "Volume %s %s\n", v.Volume, plain.Line(where))
 		if len(v.Pods) > 0 {
 			fmt.Fprintf(&s, "  then these pods would be evicted: %s\n", strings.Join(v.Pods, ", "))
 		}

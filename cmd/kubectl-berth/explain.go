@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"berth.dev/berth/internal/plain"
 	"berth.dev/berth/internal/schedule/explain"
 	"berth.dev/berth/internal/survey"
 )
@@ -45,13 +46,13 @@ func (e explanation) write(to io.Writer) error {
 			is = fmt.Sprintf("claim %s/%s of a shared disk is %s", s.Namespace, s.Claim, s.State)
 		}
 		if s.Message != "" {
-			is += "\n  " + cell(s.Message)
+			is += "\n  " + plain.Line(s.Message)
 		}
 		_, _ = fmt.Fprintln(w, is) // an error shows at Flush
 		for j := range s.Replicas {
 			r := &s.Replicas[j]
 			if r.Node != "" {
-				_, _ = fmt.Fprintf(w, "  node %s\t%s\t%s\t%s\n", r.Node, r.Role, r.State, cell(r.Message))
+				_, _ = fmt.Fprintf(w, "  node %s\t%s\t%s\t%s\n", r.Node, r.Role, r.State, plain.Line(r.Message))
 			}
 		}
 	}

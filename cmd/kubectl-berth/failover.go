@@ -14,6 +14,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/failover"
+	"berth.dev/berth/internal/plain"
 	"berth.dev/berth/internal/survey"
 )
 
@@ -114,7 +115,7 @@ func (m *moving) failover(cmd *cobra.Command, name, to string) error {
 		return err
 	}
 	f := &failover.Follower{Client: c, Clock: m.clock, Wait: m.wait, Patience: m.patience, Tell: func(step string) error {
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), step)
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), plain.Line(step))
 		return err
 	}}
 	return f.Follow(cmd.Context(), &plan, len(pods) > 0)

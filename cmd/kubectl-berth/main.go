@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"berth.dev/berth/internal/plain"
 )
 
 func main() {
@@ -17,7 +19,7 @@ func main() {
 	err := newRootCommand(connect).ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "kubectl berth:", err)
+		fmt.Fprintln(plain.Writer{To: os.Stderr}, "kubectl berth:", plain.Line(err.Error()))
 		os.Exit(exitCode(err))
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"berth.dev/berth/internal/plain"
 )
 
 // The forms of an answer.
@@ -68,12 +70,11 @@ func (t table) write(to io.Writer, wide bool) error {
 		if !wide {
 			row = row[:t.narrow]
 		}
-		_, _ = fmt.Fprintln(w, strings.Join(row, "\t")) // an error shows at Flush
+		cells := make([]string, len(row))
+		for i := range row {
+			cells[i] = plain.Line(row[i])
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // an error shows at Flush
 	}
 	return w.Flush()
-}
-
-// cell folds a text of others into one line, so that none of it can pass for a line or a column of its own.
-func cell(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("\n\r\t\v\f\u0085\u2028\u2029", r) }), " ")
 }

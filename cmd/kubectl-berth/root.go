@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/plain"
 )
 
 // target says which cluster is asked, in kubectl's own terms.
@@ -37,6 +38,7 @@ func newRootCommand(connect connector) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { showPlainly(cmd) }
 	flags := root.PersistentFlags()
 	flags.StringVar(&t.kubeconfig, "kubeconfig", "", "path of the kubeconfig; empty means kubectl's default")
 	flags.StringVar(&t.context, "context", "", "context of the kubeconfig; empty means the current one")
@@ -49,6 +51,14 @@ func newRootCommand(connect connector) *cobra.Command {
 	root.AddCommand(orphanCommands(&t, open)...)
 	root.AddCommand(moveCommands(&t, open)...)
 	return root
+}
+
+// showPlainly keeps what objects say from giving orders to the terminal. Encoders escape it in documents.
+func showPlainly(cmd *cobra.Command) {
+	cmd.SetErr(plain.Writer{To: cmd.ErrOrStderr()})
+	if form := cmd.Flags().Lookup("output"); form == nil || form.Value.String() != asJSON && form.Value.String() != asYAML {
+		cmd.SetOut(plain.Writer{To: cmd.OutOrStdout()})
+	}
 }
 
 // connect opens the cluster of a kubeconfig to read it.

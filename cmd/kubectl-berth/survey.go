@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth.dev/berth/internal/plain"
 	"berth.dev/berth/internal/quantity"
 	"berth.dev/berth/internal/survey"
 )
@@ -154,7 +155,7 @@ func writeStatus(to io.Writer, s survey.Status, all bool) error {
 			line("  and %d more: kubectl berth status -o wide lists them", len(s.Problems)-i)
 			break
 		}
-		line("  %s", p)
+		line("  %s", plain.Line(p))
 	}
 	return w.Flush()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth.dev/berth/internal/plain"
 	"berth.dev/berth/internal/survey"
 )
 
@@ -103,6 +104,6 @@ func (v versions) write(to io.Writer, _ bool) error {
 	if err := t.write(to, false); err != nil || v.Skew == "" {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "\nnote: %s\n", v.Skew)
+	_, err := fmt.Fprintf(to, "\nnote: %s\n", plain.Line(v.Skew))
 	return err
 }

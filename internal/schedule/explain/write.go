@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/plain"
 	"berth.dev/berth/internal/quantity"
 	"berth.dev/berth/internal/schedule"
 )
@@ -21,7 +22,7 @@ func (r Report) Write(to io.Writer, subject string) error {
 	default:
 		writeHolders(w, v)
 		if v.Unready != "" {
-			fmt.Fprintf(w, "%s cannot be placed anywhere now: %s.\n", subject, v.Unready)
+			fmt.Fprintf(w, "%s cannot be placed anywhere now: %s.\n", subject, plain.Line(v.Unready))
 		}
 		if len(v.Wanted) > 0 {
 			r.writeWanted(w, subject)
@@ -47,7 +48,7 @@ func (r Report) writeWanted(w io.Writer, subject string) {
 		if wanted.Claim != nil && wanted.Claim.Annotations[schedule.SelectedNode] != "" {
 			chosen = wanted.Claim.Annotations[schedule.SelectedNode]
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.name(wanted.Demand.Owner), wanted.Demand.Class, quantity.Bytes(wanted.Demand.Bytes), chosen)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.name(wanted.Demand.Owner), plain.Line(wanted.Demand.Class), quantity.Bytes(wanted.Demand.Bytes), plain.Line(chosen))
 	}
 	fmt.Fprintln(w)
 }
@@ -79,7 +80,7 @@ func (r Report) writeNodes(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	for _, node := range r.Nodes {
-		fmt.Fprintf(w, "%s: %s\n", node.Node, r.answer(node))
+		fmt.Fprintf(w, "%s: %s\n", node.Node, plain.Line(r.answer(node)))
 	}
 	if r.Unused > 0 {
 		fmt.Fprintf(w, "%d more nodes have no pool of the class.\n", r.Unused)
