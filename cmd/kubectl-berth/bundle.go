@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/bundle"
 	"berth.dev/berth/internal/doctor"
 	"berth.dev/berth/internal/plain"
@@ -47,8 +48,8 @@ func newBundleCommand(t *target, connect connector, logs func(target) (bundle.Lo
 		Long: `Collect objects, logs and reports in one archive, without secrets.
 
 The archive has Berth's objects, those of Kubernetes that belong to them, the logs
-of Berth's programs, and the answers of status, nodes, pools, volumes, orphans and
-doctor. Its manifest.json names the parts that could not be read.
+of Berth's programs, and the answers of status, nodes, pools, volumes, replicas,
+orphans and doctor. Its manifest.json names the parts that could not be read.
 
 Secrets, environments, commands and foreign annotations stay out, and so does what
 looks like a credential in a text. Names of objects, nodes and images are in it:
@@ -129,6 +130,9 @@ func reports(q question) []bundle.Report {
 	return append(all,
 		bundle.Report{Name: "doctor.json", Make: report(func(ctx context.Context, c survey.Cluster) (any, error) {
 			return examined(ctx, q, doctor.Cluster{Lists: c.Lists, Heartbeats: c.Heartbeats, System: q.system})
+		})},
+		bundle.Report{Name: "replicas.json", Make: report(func(_ context.Context, c survey.Cluster) (any, error) {
+			return c.ReplicaRows(func(*v1alpha1.Volume) bool { return true }), nil
 		})},
 		bundle.Report{Name: "orphans.json", Make: report(func(ctx context.Context, c survey.Cluster) (any, error) {
 			err := addAllSnapshots(ctx, q, c.Lists)

@@ -78,7 +78,7 @@ func TestABundleIsAFileOfItsOwner(t *testing.T) {
 		t.Fatalf("%v: %s%s", err, out, notes)
 	}
 	found := strings.Join(entries(t, name+".tar.gz"), "\n")
-	for _, path := range []string{"status", "nodes", "pools", "volumes", "doctor", "orphans", "version"} {
+	for _, path := range []string{"status", "nodes", "pools", "volumes", "replicas", "doctor", "orphans", "version"} {
 		if !strings.Contains(found, name+"/reports/"+path+".json") {
 			t.Errorf("it lacks the report %s: %s", path, found)
 		}

@@ -181,13 +181,13 @@ func TestNoPlantedSecretGetsIntoABundle(t *testing.T) {
 func TestAConfigMapThatIsNotBerthsLosesItsData(t *testing.T) {
 	o := &unstructured.Unstructured{Object: map[string]any{"kind": "ConfigMap", "data": map[string]any{"a": canary}, "binaryData": map[string]any{"b": canary}}}
 	text, err := json.Marshal(o)
-	if !Redact(o) {
+	if !Redact(o, "berth-system") {
 		t.Fatal("it stays out")
 	}
 	if after, failed := json.Marshal(o); err != nil || failed != nil || strings.Contains(string(after), canary) || !strings.Contains(string(text), canary) {
 		t.Errorf("%s", after)
 	}
-	if Redact(&unstructured.Unstructured{Object: map[string]any{"kind": "Secret"}}) {
+	if Redact(&unstructured.Unstructured{Object: map[string]any{"kind": "Secret"}}, "berth-system") {
 		t.Error("a Secret is taken")
 	}
 }

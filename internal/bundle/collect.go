@@ -66,10 +66,15 @@ var kinds = []kind{
 	{GroupVersionKind: of("berth.dev", "v1alpha1", "StorageNode")},
 	{GroupVersionKind: of("berth.dev", "v1alpha1", "Volume")},
 	{GroupVersionKind: of("berth.dev", "v1alpha1", "Snapshot")},
+	{GroupVersionKind: of("berth.dev", "v1alpha1", "LUN")},
 	{GroupVersionKind: of("storage.k8s.io", "v1", "StorageClass")},
 	{GroupVersionKind: of("storage.k8s.io", "v1", "CSIDriver"), wanted: func(o *unstructured.Unstructured, _ string) bool { return ours(o.GetName()) }},
 	{GroupVersionKind: of("storage.k8s.io", "v1", "CSINode")},
 	{GroupVersionKind: of("storage.k8s.io", "v1", "CSIStorageCapacity"), system: true},
+	{GroupVersionKind: of("storage.k8s.io", "v1", "VolumeAttachment"), wanted: func(o *unstructured.Unstructured, _ string) bool {
+		attacher, _, _ := unstructured.NestedString(o.Object, "spec", "attacher")
+		return ours(attacher)
+	}},
 	{GroupVersionKind: of("", "v1", "Node")},
 	{GroupVersionKind: of("", "v1", "PersistentVolume")},
 	{GroupVersionKind: of("", "v1", "PersistentVolumeClaim")},
@@ -170,7 +175,7 @@ func (o Options) objects(ctx context.Context, a *archive, k kind) ([]unstructure
 	kept := found[:0]
 	var text []byte
 	for i := range found {
-		if k.wanted != nil && !k.wanted(&found[i], o.Manifest.Namespace) || !Redact(&found[i]) {
+		if k.wanted != nil && !k.wanted(&found[i], o.Manifest.Namespace) || !Redact(&found[i], o.Manifest.Namespace) {
 			continue
 		}
 		document, err := yaml.Marshal(found[i].Object)

@@ -32,8 +32,8 @@ var podFields = []string{
 }
 
 // Redact takes out of an object what can be a secret. It returns false for an object that has to
-// stay out of the bundle as a whole.
-func Redact(o *unstructured.Unstructured) bool {
+// stay out of the bundle as a whole. system is the namespace of Berth.
+func Redact(o *unstructured.Unstructured, system string) bool {
 	if o.GetKind() == "Secret" {
 		return false
 	}
@@ -41,6 +41,9 @@ func Redact(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "Pod":
 		redactPod(o.Object)
+		if o.GetNamespace() != system {
+			redactLastWords(o.Object)
+		}
 	case "Deployment", "DaemonSet":
 		if template, found, _ := unstructured.NestedMap(o.Object, "spec", "template"); found {
 			redactMetadata(template)
@@ -115,6 +118,24 @@ func redactPod(pod map[string]any) {
 		kept["volumes"] = out
 	}
 	pod["spec"] = kept
+}
+
+// redactLastWords takes out the messages of containers: that of one that has ended can be the tail of its log.
+func redactLastWords(pod map[string]any) {
+	for _, list := range []string{"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"} {
+		status, _ := pod["status"].(map[string]any)
+		containers, _ := status[list].([]any)
+		for _, c := range containers {
+			container, _ := c.(map[string]any)
+			for _, when := range []string{"state", "lastState"} {
+				state, _ := container[when].(map[string]any)
+				for _, how := range []string{"terminated", "waiting"} {
+					detail, _ := state[how].(map[string]any)
+					delete(detail, "message")
+				}
+			}
+		}
+	}
 }
 
 // podVolume keeps the claim of a pod's volume, or Berth's own attributes. Of any other volume it
