@@ -177,6 +177,23 @@ func TestAGuardIsThereOnlyIfAskedForAndIsNotReplacedWithTheAgent(t *testing.T) {
 	}
 }
 
+func TestTheImageOfGuardsIsHeldByItsTagItsDigestOrBoth(t *testing.T) {
+	own, agents := "sha256:"+strings.Repeat("1", 64), "sha256:"+strings.Repeat("2", 64)
+	for set, want := range map[string]string{
+		"guard.image.tag=older":                                       "older",
+		"guard.image.digest=" + own:                                   "new@" + own,
+		"guard.image.tag=older,guard.image.digest=" + own:             "older@" + own,
+		"agent.image.digest=" + agents:                                "new@" + agents,
+		"guard.image.tag=older,agent.image.digest=" + agents:          "older",
+		"guard.image.digest=" + own + ",agent.image.digest=" + agents: "new@" + own,
+	} {
+		out, err := helm(t, "--set", "imageRegistry=localhost,guard.enabled=true,agent.image.tag=new,"+set, "--show-only", "templates/guard.yaml")
+		if err != nil || !strings.Contains(out, `image: "localhost/berth/agent:`+want+`"`) {
+			t.Errorf("%s: %v: %s", set, err, out)
+		}
+	}
+}
+
 // A selector that matches no pod would protect nothing, and open nothing.
 func TestBudgetsAndPoliciesSelectPodsThatExist(t *testing.T) {
 	deployed := objects(t, cases["everything"], "Deployment", "DaemonSet")
