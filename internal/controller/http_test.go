@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/controller/controllertest"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/health/healthtest"
 )
 
@@ -25,5 +26,15 @@ func TestHealthAndMetricsAreServed(t *testing.T) {
 		if status, body := healthtest.Get(t, p.HTTP+served.path); status != http.StatusOK || !strings.Contains(body, served.part) {
 			t.Errorf("%s: %d without %q: %.200s", served.path, status, served.part, body)
 		}
+	}
+}
+
+func TestTheControllersOfSharedDisksShowTheirVolumesAndCountNoNodes(t *testing.T) {
+	c := newCluster(t)
+	n := c.node(t, "n", 10*gi)
+	p := controllertest.Start(t, c.Environment, controllertest.WithDriver(driver.Disk()))
+	status, body := healthtest.Get(t, p.HTTP+"/metrics")
+	if status != http.StatusOK || !strings.Contains(body, "berth_controller_leading 1") || strings.Contains(body, `berth_node_state{node="`+n.Name) {
+		t.Errorf("%d: %.200s", status, body)
 	}
 }

@@ -164,9 +164,7 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		p.LUNs = luns.New(own, live, p.Volumes, watchers)
 	}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }
-	if o.Driver.Pools { // they count nodes, too, and each node once
-		shown.MustRegister(&metrics.Cluster{Objects: own, Away: beats.Away, Elected: m.Elected()})
-	}
+	shown.MustRegister(&metrics.Cluster{Objects: own, Away: beats.Away, Nodes: o.Driver.Pools, Elected: m.Elected()})
 	return p, errors.Join(m.Add(everywhere(feed)), p.addServers(o, shown))
 }
 

@@ -83,9 +83,20 @@ var stories = map[string]struct{ fires, quiet history }{
 		fires: history{}.always(`up{job="berth-controller",pod="a"}`, 0),
 		quiet: history{}.always(`up{job="berth-controller",pod="a"}`, 0).always(`up{job="berth-controller",pod="b"}`, 1),
 	},
+	"BerthDiskAgentDown": {
+		fires: history{}.always(`up{job="berth-disk-agent",node="n1"}`, 0),
+		quiet: history{}.always(`up{job="berth-disk-agent",node="n1"}`, 1).always(`up{job="berth-agent",node="n1"}`, 0),
+	},
+	"BerthDiskControllerDown": {
+		// There may be no pod of them at all.
+		fires: history{}.always(`up{job="berth-disk-agent",node="n1"}`, 0).always(`up{job="berth-disk-agent",node="n2"}`, 1),
+		quiet: history{}.always(`up{job="berth-disk-agent",node="n1"}`, 1).
+			always(`up{job="berth-disk-controller",pod="a"}`, 0).always(`up{job="berth-disk-controller",pod="b"}`, 1),
+	},
 	"BerthNoLeader": {
-		fires: history{}.always(`berth_controller_leading{pod="a"}`, 0).always(`berth_controller_leading{pod="b"}`, 0),
-		quiet: history{}.always(`berth_controller_leading{pod="a"}`, 0).always(`berth_controller_leading{pod="b"}`, 1),
+		// Another driver's controllers do not make up for it.
+		fires: leading("berth-disk-controller", 0, 0).and(leading("berth-controller", 0, 1)),
+		quiet: leading("berth-controller", 0, 1).and(leading("berth-disk-controller", 1, 0)),
 	},
 	"BerthAuthorityLost": {
 		fires: history{}.always(`berth_authority_problem{pod="a",reason="AuthorityLost"}`, 1).always(`berth_authority_problem{pod="a",reason="AuthorityDamaged"}`, 0),
@@ -108,7 +119,8 @@ var stories = map[string]struct{ fires, quiet history }{
 	"BerthPoolNearlyFull":     {fires: pool(95), quiet: pool(85)},
 	"BerthThinPoolFilling":    {fires: thin("data", 0.9), quiet: thin("data", 0.8)},
 	"BerthThinPoolNearlyFull": {fires: thin("metadata", 0.96), quiet: thin("metadata", 0.9)},
-	"BerthVolumeNotReady":     {fires: volume("Failed"), quiet: volume("Ready")},
+	"BerthVolumeNotReady":     {fires: volume("Failed"), quiet: sharedDisk("Waiting")}, // which has an alert of its own
+	"BerthSharedDiskWaits":    {fires: sharedDisk("Waiting"), quiet: sharedDisk("Ready").and(volume("Waiting"))},
 	"BerthVolumeNotDeleted":   {fires: volume("Deleting"), quiet: volume("Failed")},
 	"BerthOrphans": {
 		fires: history{}.always(`berth_agent_orphaned_volumes{node="n1"}`, 0).always(`berth_agent_orphaned_snapshots{node="n1"}`, 1),
@@ -142,7 +154,15 @@ func thin(of string, filled float64) history {
 }
 
 func volume(state string) history {
-	return history{}.always(`berth_volume_state{volume="pvc-1",`+claim+`,state="`+state+`"}`, 1)
+	return history{}.always(`berth_volume_state{job="berth-controller",volume="pvc-1",`+claim+`,state="`+state+`"}`, 1)
+}
+
+func sharedDisk(state string) history {
+	return history{}.always(`berth_volume_state{job="berth-disk-controller",volume="pvc-4",`+claim+`,state="`+state+`"}`, 1)
+}
+
+func leading(job string, a, b float64) history {
+	return history{}.always(`berth_controller_leading{job="`+job+`",pod="a"}`, a).always(`berth_controller_leading{job="`+job+`",pod="b"}`, b)
 }
 
 // operations grows the buckets of a histogram that are named, and no others.

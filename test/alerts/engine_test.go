@@ -46,6 +46,12 @@ func (h history) changing(selector string, value func(at time.Duration) float64)
 	return h.add(l, value)
 }
 
+// and adds another history.
+func (h history) and(other history) history {
+	maps.Copy(h, other)
+	return h
+}
+
 func (h history) add(l labels.Labels, value func(at time.Duration) float64) history {
 	h[l.String()] = series{labels: l, value: value}
 	return h

@@ -16,9 +16,10 @@ import (
 
 // targets has the labels that Prometheus adds to the series of a scrape, unless the series has them.
 var targets = map[string]map[string]string{
-	"agent.prom":      {"job": "berth-agent", "node": "n1"},
-	"controller.prom": {"job": "berth-controller", "node": "n1"},
-	"kubelet.prom":    {"job": "kubelet", "node": "n1"},
+	"agent.prom":           {"job": "berth-agent", "node": "n1"},
+	"controller.prom":      {"job": "berth-controller", "node": "n1"},
+	"disk-controller.prom": {"job": "berth-disk-controller", "node": "n1"},
+	"kubelet.prom":         {"job": "kubelet", "node": "n1"},
 }
 
 // scraped returns what Prometheus has after it has read the scrapes.

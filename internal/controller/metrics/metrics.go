@@ -23,6 +23,9 @@ type Cluster struct {
 	Objects client.Reader
 	// Away returns why a node does not answer, or nothing.
 	Away func(node string) string
+	// Nodes says whether nodes are shown, too. The controllers of one driver show them, so that each is counted
+	// once.
+	Nodes bool
 	// Elected is closed when this process leads. All others show only that they do not: two
 	// processes must not show one volume.
 	Elected <-chan struct{}
@@ -72,6 +75,9 @@ func (c *Cluster) Collect(out chan<- prometheus.Metric) {
 	}
 	for i := range volumes.Items {
 		volume(&volumes.Items[i], gauge)
+	}
+	if !c.Nodes {
+		return
 	}
 	var nodes v1alpha1.StorageNodeList
 	if err := c.Objects.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {

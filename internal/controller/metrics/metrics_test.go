@@ -84,17 +84,43 @@ func shop() *Cluster {
 			}
 			return ""
 		},
+		Nodes:   true,
 		Elected: elected(),
 	}
 }
 
+// sharedDisks are what the controllers of shared disks see: one volume waits.
+func sharedDisks() *Cluster {
+	shared := func(waiting metav1.ConditionStatus) func(*v1alpha1.Volume) {
+		return func(v *v1alpha1.Volume) {
+			v.Spec.Driver, v.Spec.PoolClass, v.Spec.Replication.Kind = v1alpha1.DiskDriverName, "san", v1alpha1.ReplicationAttachments
+			v.Status.Ownership = &v1alpha1.Ownership{}
+			v.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionWaiting, Status: waiting, Message: "it waits"}}
+		}
+	}
+	c := shop()
+	c.Nodes = false
+	c.Objects = &objects{volumes: []v1alpha1.Volume{volumeOf("pvc-4", "disk", shared(metav1.ConditionTrue)), volumeOf("pvc-5", "other", shared(metav1.ConditionFalse))},
+		nodes: []v1alpha1.StorageNode{nodeOf("n1", metav1.ConditionTrue)}}
+	return c
+}
+
 var update = flag.Bool("update", false, "write the scrape anew that the tests of alerts and dashboard read")
 
-// The file is what Prometheus reads, so that the tests of the alerts cannot use names that do not exist.
+// The files are what Prometheus reads, so that the tests of the alerts cannot use names that do not exist.
 func TestTheLeaderShowsVolumesByTheirClaims(t *testing.T) {
-	const path = "../../../test/alerts/testdata/controller.prom"
+	scrape(t, "controller.prom", shop(), &certificates.Keeper{})
+}
+
+func TestTheLeaderOfSharedDisksShowsItsVolumesAndNoNodes(t *testing.T) {
+	scrape(t, "disk-controller.prom", sharedDisks())
+}
+
+func scrape(t *testing.T, file string, collectors ...prometheus.Collector) {
+	t.Helper()
+	path := "../../../test/alerts/testdata/" + file
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(shop(), &certificates.Keeper{})
+	registry.MustRegister(collectors...)
 	if *update {
 		if err := prometheus.WriteToTextfile(path, registry); err != nil {
 			t.Fatal(err)
