@@ -19,6 +19,9 @@ func (e *exam) claim(c *corev1.PersistentVolumeClaim) {
 	pv := e.pvs[name]
 	switch {
 	case pv == nil && !e.ours(c):
+	case pv == nil && !e.Driver.Pools:
+		f.Message = fmt.Sprintf("it names PersistentVolume %s, which does not exist: make it anew for the Volume that has the disk", name)
+		e.add(ClaimLost, f, e.adopt(name, nameOf(c)))
 	case pv == nil && c.Status.Phase == corev1.ClaimLost:
 		f.Message = fmt.Sprintf("it was bound to PersistentVolume %s, which does not exist: delete the claim, which deletes no data, "+
 			"adopt the data, and make the claim again with spec.volumeName", name)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/quarantine"
 	"berth.dev/berth/internal/schedule"
 )
@@ -43,9 +44,35 @@ type exam struct {
 	found []Finding
 }
 
-// Examine returns every disagreement, the urgent ones first.
+// Examine returns every disagreement, the urgent ones first. The rules about claims, PersistentVolumes and
+// Volumes hold for shared disks, too; snapshots and what nodes have in pools are of local volumes alone.
 func Examine(c Cluster) []Finding {
-	e := exam{
+	pools := begin(c, c.Driver)
+	pools.indexSnapshots()
+	pools.volumesAndClaims()
+	pools.examineSnapshots()
+	for _, o := range quarantine.Find(c.StorageNodes, nil, c.Snapshots) {
+		if o.Missing == quarantine.MissingObject {
+			pools.orphan(o)
+		} else {
+			pools.lostSnapshot(o)
+		}
+	}
+	for i := range c.StorageNodes {
+		pools.node(&c.StorageNodes[i])
+	}
+	disks := begin(c, driver.Disk())
+	disks.volumesAndClaims()
+	found := append(pools.found, disks.found...)
+	slices.SortStableFunc(found, order)
+	return found
+}
+
+// begin indexes the cluster for the examination of one driver.
+func begin(c Cluster, of driver.Driver) *exam {
+	lists := *c.Lists
+	lists.Driver, c.Lists = of, &lists
+	e := &exam{
 		Cluster: c, claims: map[string]*corev1.PersistentVolumeClaim{}, pvs: map[string]*corev1.PersistentVolume{},
 		handles: map[string][]*corev1.PersistentVolume{}, volumes: map[string]*v1alpha1.Volume{},
 		nodes: map[string]*v1alpha1.StorageNode{}, orphans: map[string][]quarantine.Orphan{}, found: []Finding{},
@@ -53,33 +80,23 @@ func Examine(c Cluster) []Finding {
 		contents: map[string]content{}, taken: map[string][]content{},
 	}
 	e.index()
-	e.indexSnapshots()
-	for i := range c.Claims {
-		e.claim(&c.Claims[i])
+	return e
+}
+
+func (e *exam) volumesAndClaims() {
+	for i := range e.Claims {
+		e.claim(&e.Claims[i])
 	}
-	for i := range c.PersistentVolumes {
-		if pv := &c.PersistentVolumes[i]; c.Driver.Handle(pv) != "" {
+	for i := range e.PersistentVolumes {
+		if pv := &e.PersistentVolumes[i]; e.Driver.Handle(pv) != "" {
 			e.persistentVolume(pv)
 		}
 	}
-	for i := range c.Volumes {
-		if v := &c.Volumes[i]; c.Driver.Owns(v) {
+	for i := range e.Volumes {
+		if v := &e.Volumes[i]; e.Driver.Owns(v) {
 			e.volume(v)
 		}
 	}
-	e.examineSnapshots()
-	for _, o := range quarantine.Find(c.StorageNodes, nil, c.Snapshots) {
-		if o.Missing == quarantine.MissingObject {
-			e.orphan(o)
-		} else {
-			e.lostSnapshot(o)
-		}
-	}
-	for i := range c.StorageNodes {
-		e.node(&c.StorageNodes[i])
-	}
-	slices.SortStableFunc(e.found, order)
-	return e.found
 }
 
 func (e *exam) index() {
@@ -98,6 +115,9 @@ func (e *exam) index() {
 	}
 	for i := range e.StorageNodes {
 		e.nodes[e.StorageNodes[i].Name] = &e.StorageNodes[i]
+	}
+	if !e.Driver.Pools { // which alone have data that nodes report
+		return
 	}
 	for _, o := range quarantine.Find(e.StorageNodes, nil, nil) {
 		e.orphans[o.Name] = append(e.orphans[o.Name], o)
@@ -120,7 +140,7 @@ func refers(ref *corev1.ObjectReference, claim *corev1.PersistentVolumeClaim) bo
 
 // ours says whether a claim is, or was, for a volume of the driver.
 func (e *exam) ours(claim *corev1.PersistentVolumeClaim) bool {
-	if e.volumes[claim.Spec.VolumeName] != nil || len(e.orphans[claim.Spec.VolumeName]) > 0 {
+	if v := e.volumes[claim.Spec.VolumeName]; v != nil && e.Driver.Owns(v) || len(e.orphans[claim.Spec.VolumeName]) > 0 {
 		return true
 	}
 	return claim.Spec.StorageClassName != nil && slices.ContainsFunc(e.StorageClasses, func(c storagev1.StorageClass) bool {
@@ -128,8 +148,12 @@ func (e *exam) ours(claim *corev1.PersistentVolumeClaim) bool {
 	})
 }
 
-// adopt returns the command that gives data to a claim, if it is known to be on one node.
+// adopt returns the command that gives data to a claim, if it is known to be on one node. That of a shared disk
+// is on no node: its LUN says what becomes of the disk.
 func (e *exam) adopt(name, claim string) string {
+	if !e.Driver.Pools {
+		return "kubectl get luns,bvol -o wide"
+	}
 	var nodes []string
 	if v := e.volumes[name]; v != nil {
 		for _, r := range v.Spec.Replicas {

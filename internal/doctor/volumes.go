@@ -21,7 +21,13 @@ func (e *exam) volume(v *v1alpha1.Volume) {
 	if !v.Reserved() && len(e.handles[v.Name]) == 0 && !e.claimed(v, f.Claim) {
 		f := f
 		f.Message = "neither a claim nor a PersistentVolume refers to its data: adopt it, or delete the Volume and its data"
+		if !e.Driver.Pools {
+			f.Message = "neither a claim nor a PersistentVolume refers to its disk: make a PersistentVolume for it, or delete the Volume"
+		}
 		e.add(Unreferenced, f, e.adopt(v.Name, f.Claim))
+	}
+	if !e.Driver.Pools { // its record of ownership says where it is
+		return
 	}
 	if len(v.Spec.Replicas) == 0 {
 		f.Message = "it has no node yet"
