@@ -123,18 +123,18 @@ func leavingOf(cmd *cobra.Command, c client.Client, cluster survey.Cluster, node
 	if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == node }) {
 		return nil, fmt.Errorf("there is no Node %s", node)
 	}
-	away := cluster.Heartbeats.Away(node)
+	away, users, machines := cluster.Heartbeats.Away(node), cluster.Users(), cluster.Machines()
 	var all []*leaving
 	for i := range cluster.Volumes {
 		v := &cluster.Volumes[i]
 		if v.Status.Ownership == nil {
 			continue
 		}
-		pods := slices.DeleteFunc(cluster.UsersOf(v.Name), func(p *corev1.Pod) bool { return p.Spec.NodeName != node })
+		pods := slices.DeleteFunc(slices.Clone(users[v.Name]), func(p *corev1.Pod) bool { return p.Spec.NodeName != node })
 		if v.Status.Ownership.Primary.Node != node && len(pods) == 0 {
 			continue
 		}
-		f, err := failover.FactsOf(v, cluster.Machines())
+		f, err := failover.FactsOf(v, machines)
 		if err != nil {
 			return nil, err
 		}

@@ -51,8 +51,12 @@ func (e explanation) write(to io.Writer) error {
 		_, _ = fmt.Fprintln(w, is) // an error shows at Flush
 		for j := range s.Replicas {
 			r := &s.Replicas[j]
+			message := r.Message
+			if message == s.Message { // the first row has what the volume waits for
+				message = ""
+			}
 			if r.Node != "" {
-				_, _ = fmt.Fprintf(w, "  node %s\t%s\t%s\t%s\n", r.Node, r.Role, r.State, plain.Line(r.Message))
+				_, _ = fmt.Fprintf(w, "  node %s\t%s\t%s\t%s\n", r.Node, r.Role, r.State, plain.Line(message))
 			}
 		}
 	}

@@ -96,7 +96,7 @@ func (m *moving) failover(cmd *cobra.Command, name, to string) error {
 	if err != nil {
 		return err
 	}
-	pods, machines := cluster.UsersOf(v.Name), cluster.Machines()
+	pods, machines := cluster.Users()[v.Name], cluster.Machines()
 	facts, err := failover.FactsOf(v, machines)
 	if err != nil {
 		return err

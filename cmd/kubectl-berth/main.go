@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -19,9 +20,14 @@ func main() {
 	err := newRootCommand(connect).ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(plain.Writer{To: os.Stderr}, "kubectl berth:", plain.Line(err.Error()))
+		complain(os.Stderr, err)
 		os.Exit(exitCode(err))
 	}
+}
+
+// complain says why the command could not do its work, in one line: the error may have the text of others.
+func complain(to io.Writer, err error) {
+	_, _ = fmt.Fprintln(plain.Writer{To: to}, "kubectl berth:", plain.Line(err.Error())) // nothing is left to do about it
 }
 
 // exitCode is 2 for a doctor's finding, and 1 for a command that could not do its work.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -45,6 +46,14 @@ func TestNoTextOfOthersGivesOrdersToATerminalOrBeginsALine(t *testing.T) {
 	out, err := consult(t, pretend(t, interceptor.Funcs{}, append(disks(), class, claim)...), func() {})
 	if exitCode(err) != 2 || !strings.Contains(out, "kubectl berth forget") || strings.Contains(out, "\n  next: kubectl berth forget") {
 		t.Errorf("%v: %q", err, out)
+	}
+}
+
+func TestAnErrorIsOneLineWhoeverWroteIt(t *testing.T) {
+	var out strings.Builder
+	complain(&out, errors.New("reading volume "+forged))
+	if out.String() != "kubectl berth: reading volume "+`y\x1b[2J\x1b[H   next: kubectl berth forget node-3 data --yes \u009b8m`+"\n" {
+		t.Errorf("%q", out.String())
 	}
 }
 

@@ -48,8 +48,8 @@ func (c Cluster) claimsOfVolumes() map[string]claimKey {
 }
 
 // podsOf maps claims to the pods that have not ended and use them.
-func podsOf(pods []corev1.Pod) map[claimKey][]string {
-	out := map[claimKey][]string{}
+func podsOf(pods []corev1.Pod) map[claimKey][]*corev1.Pod {
+	out := map[claimKey][]*corev1.Pod{}
 	for i := range pods {
 		p := &pods[i]
 		if ended(p) {
@@ -57,13 +57,18 @@ func podsOf(pods []corev1.Pod) map[claimKey][]string {
 		}
 		for _, claim := range ClaimsOf(p) {
 			key := claimKey{p.Namespace, claim}
-			out[key] = append(out[key], p.Name)
+			out[key] = append(out[key], p)
 		}
 	}
-	for _, names := range out {
-		slices.Sort(names)
-	}
 	return out
+}
+
+func namesOf(pods []*corev1.Pod) (names []string) {
+	for _, p := range pods {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 func ended(p *corev1.Pod) bool {
@@ -84,18 +89,13 @@ func ClaimsOf(p *corev1.Pod) (names []string) {
 	return slices.Compact(names)
 }
 
-// UsersOf returns the pods that have not ended and use the volume's claim.
-func (c Cluster) UsersOf(volume string) (pods []*corev1.Pod) {
-	claim, has := c.claimsOfVolumes()[volume]
-	if !has {
-		return nil
+// Users are the pods that have not ended and use the claims of volumes, by the volume's name.
+func (c Cluster) Users() map[string][]*corev1.Pod {
+	pods, users := podsOf(c.Pods), map[string][]*corev1.Pod{}
+	for volume, claim := range c.claimsOfVolumes() {
+		users[volume] = pods[claim]
 	}
-	for i := range c.Pods {
-		if p := &c.Pods[i]; p.Namespace == claim.namespace && !ended(p) && slices.Contains(ClaimsOf(p), claim.name) {
-			pods = append(pods, p)
-		}
-	}
-	return pods
+	return users
 }
 
 // volumeOf is the Volume that a PersistentVolume stands for, nil if there is none.

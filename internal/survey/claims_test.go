@@ -55,7 +55,7 @@ func TestAVolumeBelongsToTheClaimThatItsPersistentVolumeIsBoundTo(t *testing.T) 
 				test.change(&c)
 			}
 			got := ""
-			for _, p := range c.UsersOf(disk) {
+			for _, p := range c.Users()[disk] {
 				got += p.Name
 			}
 			row := slices.IndexFunc(c.VolumeRows(), func(v survey.Volume) bool { return v.Name == disk })

@@ -162,7 +162,7 @@ func (c Cluster) VolumeRows() []Volume {
 		row := Volume{Name: v.Name, Size: v.Spec.Capacity.Value(), Class: v.Spec.PoolClass, Nodes: []string{}}
 		row.State, row.Message = StateOf(v)
 		if key, has := claims[v.Name]; has {
-			row.Namespace, row.Claim, row.Pods = key.namespace, key.name, pods[key]
+			row.Namespace, row.Claim, row.Pods = key.namespace, key.name, namesOf(pods[key])
 		}
 		if o := v.Status.Ownership; o != nil {
 			for _, r := range o.Replicas {
