@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"berth.dev/berth/internal/lineage"
@@ -134,7 +135,7 @@ func (w agents) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 			var hold ownership.Hold
 			need := v.Newest(n.copy.Points)
 			if hold, p.Confirmed = w.rules.Confirm(&q.copy, names[i], need, w.clock()); p.Confirmed {
-				q.copy.Holds = withHold(q.copy.Holds, hold, w.clock())
+				q.copy.Holds = withHold(&q.copy, hold, w.clock())
 			}
 		}
 		p.Copy = w.answer(n, j, stale)
@@ -175,16 +176,10 @@ func entryOf(v *ownership.Volume, node string) (ownership.Replica, bool) {
 	return v.Replica(node)
 }
 
-// withHold adds a hold, in place of an earlier one on the same point for the same
-// node, and forgets those that have ended.
-func withHold(holds []ownership.Hold, h ownership.Hold, now time.Time) []ownership.Hold {
-	out := make([]ownership.Hold, 0, len(holds)+1)
-	for _, o := range holds {
-		if o.Until.After(now) && (o.For != h.For || o.Point != h.Point) {
-			out = append(out, o)
-		}
-	}
-	return append(out, h)
+// withHold adds a hold to those of a copy, and forgets those that have ended.
+func withHold(c *ownership.Copy, h ownership.Hold, now time.Time) []ownership.Hold {
+	alive := slices.DeleteFunc(slices.Clone(c.Holds), func(o ownership.Hold) bool { return !o.Until.After(now) })
+	return ownership.WithHold(alive, h, c.Points)
 }
 
 // hearsay are the answers that a shell assumes if it believes the record instead of

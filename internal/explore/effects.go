@@ -214,7 +214,7 @@ func (w wire) send(i int, a *ownership.Action) {
 // common with the source, and nothing later.
 func (w wire) holdFor(s *stream) {
 	c := &w.nodes[s.from].copy
-	c.Holds = withHold(c.Holds, ownership.Hold{For: names[s.to], Point: s.header.Target, Until: w.clock().Add(ownership.HoldFor)}, w.clock())
+	c.Holds = withHold(c, ownership.Hold{For: names[s.to], Point: s.header.Target, Until: w.clock().Add(ownership.HoldFor)}, w.clock())
 }
 
 // underway tells whether the snapshot is on its way to node i already.

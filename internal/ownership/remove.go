@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"slices"
 	"time"
 
 	"berth.dev/berth/internal/lineage"
@@ -18,6 +19,25 @@ const (
 	Grace   = time.Hour
 	HoldFor = 10 * time.Minute
 )
+
+// WithHold returns the holds of a copy with one more, or with another deadline for it. Of its other holds an owner keeps
+// those of the two newest points: what a receiver has, and what it is sent. So holds do not add up while an owner
+// follows, and no owner fills the record. points are those of the copy, in their order.
+func WithHold(holds []Hold, h Hold, points []lineage.Point) []Hold {
+	var newest []lineage.Point
+	for _, p := range slices.Backward(points) {
+		if p != h.Point && len(newest) < 2 && slices.ContainsFunc(holds, func(o Hold) bool { return o.For == h.For && o.Point == p }) {
+			newest = append(newest, p)
+		}
+	}
+	out := make([]Hold, 0, len(holds)+1)
+	for _, o := range holds {
+		if o.For != h.For || slices.Contains(newest, o.Point) {
+			out = append(out, o)
+		}
+	}
+	return append(out, h)
+}
 
 // Confirm answers a peer that wants to destroy its copy of everything up to p. True
 // means that this node has that data and keeps it for HoldFor. This node may be

@@ -114,8 +114,8 @@ type Replicator interface {
 	// is the newest, held, kept by a CSI snapshot, or part of a stream under way.
 	Drop(ctx context.Context, id string, points []lineage.Point) error
 
-	// Hold keeps a point from Drop until a deadline, or moves the deadline of such a hold. The
-	// deadline is at most MaxHold away, so a receiver that vanishes leaves no hold for ever.
+	// Hold keeps a point from Drop until a deadline, or moves the deadline of such a hold. Its owner keeps holds of
+	// two other points at most, the newest: see ownership.WithHold. The deadline is at most MaxHold away, so a receiver that vanishes leaves no hold for ever.
 	// ErrNotFound if the copy does not hold the point, ErrInvalid for any other deadline, and ErrNoSpace
 	// if there are MaxHolds already.
 	Hold(ctx context.Context, id string, h ownership.Hold) error

@@ -74,7 +74,7 @@ func (d disks) survey(ctx context.Context, o *Owner, l *look) {
 		var fresh bool
 		o.hinted(l.id, func(h *hint) { fresh, failed = h.learn(&view) })
 		if fresh {
-			o.c.Log.Info("an attach failed", "volume", l.id, "why", view.Problem)
+			o.c.Log.Info("an attach or a detach failed", "volume", l.id, "why", view.Problem)
 		}
 		l.trouble = errors.Join(l.trouble, failed)
 	}

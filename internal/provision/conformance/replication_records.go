@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"slices"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -202,6 +203,13 @@ func holdsEnd(p *pair) {
 	a.Pass(2 * time.Minute)
 	must(p.t, "a hold when others ended", hold("node-9", point(one, 1), time.Minute))
 	wants(p.t, "dropping", a.r.Drop(p.t.Context(), id(1), []lineage.Point{point(one, 1)}), provision.ErrInUse)
+	for n := uint64(3); n <= 5; n++ {
+		a.take(point(one, n))
+		must(p.t, "a hold of a newer point", hold("node-2", point(one, n), time.Hour))
+	}
+	if s := a.state(); slices.ContainsFunc(s.Holds, func(h ownership.Hold) bool { return h.For == "node-2" && h.Point == point(one, 1) }) {
+		p.t.Errorf("an owner of holds of three newer points keeps the oldest: %+v", s.Holds)
+	}
 	a.Pass(time.Hour)
 	must(p.t, "dropping when all holds ended", a.r.Drop(p.t.Context(), id(1), []lineage.Point{point(one, 1)}))
 }

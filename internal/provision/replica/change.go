@@ -189,9 +189,7 @@ func (r Record) Drop(points, sending []lineage.Point, now time.Time) (Record, er
 	return n, nil
 }
 
-// Hold returns the record with a hold, or with another deadline for it. Its owner keeps one hold more, that of its
-// newest other point: what a receiver has is that point, and what it is sent is this one. So holds do not add up
-// while an owner follows, and no owner fills the record.
+// Hold returns the record with a hold, or with another deadline for it: see ownership.WithHold.
 func (r Record) Hold(h ownership.Hold, now time.Time) (Record, error) {
 	n := r.fresh(now)
 	if _, held := r.Place(h.Point); !held {
@@ -200,30 +198,11 @@ func (r Record) Hold(h ownership.Hold, now time.Time) (Record, error) {
 	if h.For == "" || len(h.For) > 253 || strings.ContainsFunc(h.For, func(c rune) bool { return c <= ' ' || c > '~' }) || !h.Until.After(now) || h.Until.After(now.Add(provision.MaxHold)) {
 		return r, fmt.Errorf("%w: a hold has an owner, and ends within %v", provision.ErrInvalid, provision.MaxHold)
 	}
-	n = n.Release(h.For, h.Point, now, false)
-	n.keepNewestHold(h.For)
-	if len(n.Holds) >= provision.MaxHolds {
-		return r, fmt.Errorf("%w: there are %d holds already", provision.ErrNoSpace, len(n.Holds))
+	h.Until = h.Until.UTC()
+	if n.Holds = ownership.WithHold(n.Holds, h, n.Copy(false).Points); len(n.Holds) > provision.MaxHolds {
+		return r, fmt.Errorf("%w: there are %d holds already", provision.ErrNoSpace, len(r.Holds))
 	}
-	n.Holds = append(n.Holds, ownership.Hold{For: h.For, Point: h.Point, Until: h.Until.UTC()})
 	return n, roomy(n)
-}
-
-// keepNewestHold removes all holds of an owner but that of its newest point.
-func (r *Record) keepNewestHold(owner string) {
-	newest := -1
-	for i, h := range r.Holds {
-		if h.For == owner && (newest < 0 || h.Point.Seq > r.Holds[newest].Point.Seq) {
-			newest = i
-		}
-	}
-	kept := r.Holds[:0]
-	for i, h := range r.Holds {
-		if h.For != owner || i == newest {
-			kept = append(kept, h)
-		}
-	}
-	r.Holds = kept
 }
 
 // Release returns the record without a hold and, if snapshot is set, without the CSI snapshot of

@@ -94,16 +94,16 @@ func TestAChangeMakesExactlyWhatItSays(t *testing.T) {
 		"a point is dropped during another's stream":    {with(copyOf(1, 2, 3), receiving), drop(nil, at(2)), with(with(copyOf(1, 3), receiving), func(*replica.Record) {})},
 		"a point whose hold has ended is dropped":       {with(copyOf(1, 2), holds(ownership.Hold{For: "n2", Point: at(1), Until: now})), drop(nil, at(1)), with(copyOf(2), holds())},
 
-		"a hold":                          {copyOf(1), hold(longest, 1, provision.MaxHold), with(copyOf(1), holds(ownership.Hold{For: longest, Point: at(1), Until: now.Add(provision.MaxHold)}))},
-		"a hold for longer":               {with(copyOf(1), holds(hour("n2", 1))), hold("n2", 1, 2*time.Hour), with(copyOf(1), holds(ownership.Hold{For: "n2", Point: at(1), Until: now.Add(2 * time.Hour)}))},
-		"a hold beside two of its owner":  {with(copyOf(1, 2, 3), holds(hour("n2", 1), hour("n3", 1), hour("n2", 2))), hold("n2", 3, time.Hour), with(copyOf(1, 2, 3), holds(hour("n3", 1), hour("n2", 2), hour("n2", 3)))},
-		"a hold of an older point":        {with(copyOf(1, 2, 3), holds(hour("n2", 2), hour("n2", 3))), hold("n2", 1, time.Hour), with(copyOf(1, 2, 3), holds(hour("n2", 3), hour("n2", 1)))},
-		"a hold that is released":         {with(copyOf(1, 2), holds(hour("n2", 1), hour("n2", 2), hour("n3", 1))), func(r replica.Record) (replica.Record, error) { return r.Release("n2", at(1), now, true), nil }, with(copyOf(1, 2), holds(hour("n2", 2), hour("n3", 1)))},
-		"a CSI snapshot of another point": {with(copyOf(1, 2), tagged), func(r replica.Record) (replica.Record, error) { return r.Release("snap-1", at(2), now, true), nil }, with(copyOf(1, 2), tagged)},
-		"a hold with a CSI snapshot's id": {with(copyOf(1), tagged), func(r replica.Record) (replica.Record, error) { return r.Release("snap-1", at(1), now, false), nil }, with(copyOf(1), tagged)},
-		"a stream that is aborted":        {with(copyOf(1), receiving), func(r replica.Record) (replica.Record, error) { return r.Abort(now), nil }, copyOf(1)},
-		"the head is there":               {copyOf(), head, copyOf()},
-		"the head is made":                {with(copyOf(1), follows), head, copyOf(1)},
+		"a hold":                           {copyOf(1), hold(longest, 1, provision.MaxHold), with(copyOf(1), holds(ownership.Hold{For: longest, Point: at(1), Until: now.Add(provision.MaxHold)}))},
+		"a hold for longer":                {with(copyOf(1), holds(hour("n2", 1))), hold("n2", 1, 2*time.Hour), with(copyOf(1), holds(ownership.Hold{For: "n2", Point: at(1), Until: now.Add(2 * time.Hour)}))},
+		"a hold beside three of its owner": {with(copyOf(1, 2, 3, 4), holds(hour("n2", 1), hour("n3", 1), hour("n2", 2), hour("n2", 3))), hold("n2", 4, time.Hour), with(copyOf(1, 2, 3, 4), holds(hour("n3", 1), hour("n2", 2), hour("n2", 3), hour("n2", 4)))},
+		"a hold that comes late":           {with(copyOf(1, 2, 3), holds(hour("n2", 2), hour("n2", 3))), hold("n2", 1, time.Hour), with(copyOf(1, 2, 3), holds(hour("n2", 2), hour("n2", 3), hour("n2", 1)))},
+		"a hold that is released":          {with(copyOf(1, 2), holds(hour("n2", 1), hour("n2", 2), hour("n3", 1))), func(r replica.Record) (replica.Record, error) { return r.Release("n2", at(1), now, true), nil }, with(copyOf(1, 2), holds(hour("n2", 2), hour("n3", 1)))},
+		"a CSI snapshot of another point":  {with(copyOf(1, 2), tagged), func(r replica.Record) (replica.Record, error) { return r.Release("snap-1", at(2), now, true), nil }, with(copyOf(1, 2), tagged)},
+		"a hold with a CSI snapshot's id":  {with(copyOf(1), tagged), func(r replica.Record) (replica.Record, error) { return r.Release("snap-1", at(1), now, false), nil }, with(copyOf(1), tagged)},
+		"a stream that is aborted":         {with(copyOf(1), receiving), func(r replica.Record) (replica.Record, error) { return r.Abort(now), nil }, copyOf(1)},
+		"the head is there":                {copyOf(), head, copyOf()},
+		"the head is made":                 {with(copyOf(1), follows), head, copyOf(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.change(c.r)

@@ -27,7 +27,7 @@ type View struct {
 	ownership.Disk
 	// Content is the device, while the disk is attached. Its identity has been compared.
 	Content provision.Content
-	// Problem says to people why an attach failed.
+	// Problem says to people why an attach or a detach failed.
 	Problem string
 }
 

@@ -75,15 +75,35 @@ func TestTheSourceHoldsTheTargetOfAStreamThatOutlivesTheAgent(t *testing.T) {
 func TestTheSourceHoldsNothingForLongForAStreamThatItRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.alpha.take(1, "first")
-	ask := wire.Stream{Volume: volume, From: "alpha", To: "beta", Base: point(7), Target: point(1), Format: w.alpha.copies.Abilities().Format}
-	if _, err := w.stock.Open(t.Context(), wire.Want{Stream: ask}); wire.ReasonOf(err) != wire.NoSnapshot {
-		t.Errorf("got %v", err)
+	ask := wire.Stream{Volume: volume, From: "alpha", To: "beta", Target: point(1), Format: w.alpha.copies.Abilities().Format}
+	ctx, gone := context.WithCancel(t.Context())
+	w.stock.Copies = leaving{w.alpha.copies, gone}
+	if _, err := w.stock.Open(ctx, wire.Want{Stream: ask}); err == nil {
+		t.Error("a stream has begun whose receiver is gone")
 	}
 	for _, h := range w.alpha.state().Holds {
 		if time.Until(h.Until) > ownership.HoldFor {
 			t.Errorf("held until %v", h.Until)
 		}
 	}
+}
+
+// leaving are copies whose receiver goes while its stream is prepared.
+type leaving struct {
+	provision.Replicator
+	gone context.CancelFunc
+}
+
+func (l leaving) State(ctx context.Context, _ string) (provision.Replica, error) {
+	l.gone()
+	return provision.Replica{}, ctx.Err()
+}
+
+func (l leaving) Hold(ctx context.Context, id string, h ownership.Hold) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return l.Replicator.Hold(ctx, id, h)
 }
 
 // away are copies in a pool that does not answer now.

@@ -43,15 +43,15 @@ func (s *Stock) Open(ctx context.Context, want wire.Want) (stream.Source, error)
 	if err := s.hold(ctx, want, provision.MaxHold); err != nil {
 		return nil, err
 	}
+	after := context.WithoutCancel(ctx)
 	offer, err := s.offer(ctx, q)
 	if err != nil {
-		return nil, errors.Join(wired(err), s.hold(ctx, want, ownership.HoldFor))
+		return nil, errors.Join(wired(err), s.hold(after, want, ownership.HoldFor))
 	}
 	out, in, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(wired(err), s.hold(ctx, want, ownership.HoldFor))
+		return nil, errors.Join(wired(err), s.hold(after, want, ownership.HoldFor))
 	}
-	after := context.WithoutCancel(ctx)
 	o := &source{offer: offer, pipe: out, done: make(chan struct{}), hold: func() error { return s.hold(after, want, ownership.HoldFor) }}
 	o.unblock = context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Unix(1, 0)) })
 	go func() { // ends when the pipe is closed, at the latest

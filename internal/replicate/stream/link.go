@@ -137,7 +137,7 @@ func (l *Link) hear(buf []byte) (wire.Frame, error) {
 		switch {
 		case err != nil:
 			return wire.Frame{}, lost(err)
-		case frame.Kind == wire.KindAck: // says how far data came, and is not data
+		case frame.Kind == wire.KindAck: // whether data moved is in it
 			return frame, nil
 		case frame.Kind != wire.KindAlive:
 			l.below.move()

@@ -60,8 +60,7 @@ func (in *incoming) run(ctx context.Context, ask wire.Stream) error {
 	if err == nil {
 		err = Verify(want, half, in.peer, offer)
 	}
-	if next := After(err).Next; err != nil && half != nil && (next == StartOver || next == Decide) {
-		// The sender has no rest for this half, and would say the same again.
+	if half != nil && restless(err) {
 		return errors.Join(err, failed(in.sink.Discard(ctx), "deleting the half stream"))
 	}
 	if err != nil {
@@ -79,6 +78,16 @@ func (in *incoming) run(ctx context.Context, ask wire.Stream) error {
 	in.received.Committed = true
 	in.part(wire.Committed{Bytes: in.received.Progress.Raw, Sum: in.sum})
 	return nil
+}
+
+// restless tells whether the sender has no rest for a half stream, and would say the same again. Refusals that follow
+// from the record say nothing about the half: the sender may read an older one.
+func restless(err error) bool {
+	switch wire.ReasonOf(err) {
+	case wire.NoSnapshot, wire.WrongBase, wire.WrongTarget, wire.WrongStream:
+		return true
+	}
+	return err != nil && After(err).Next == StartOver
 }
 
 // request is what to ask for: the rest of a half stream, if it is one of this stream.

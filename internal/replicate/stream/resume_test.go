@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/replicate/stream"
@@ -149,7 +151,6 @@ func TestAReceiverStartsOverWhenTheSenderCannotGoOn(t *testing.T) {
 	})
 }
 
-// A process may end after the pool took all, and before the sender's word about all of it came.
 // The writer was restarted and nothing was written since: the newest point is of the epoch before.
 func TestAHalfStreamWhoseSenderWentOnBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -171,6 +172,24 @@ func TestAHalfStreamWhoseSenderWentOnBeginsAnew(t *testing.T) {
 	})
 }
 
+// A sender that reads an older record refuses, and has the rest all the same.
+func TestAHalfStreamStaysWhenTheSenderRefusesByTheRecord(t *testing.T) {
+	for _, reason := range []wire.Reason{wire.NotReplica, wire.Busy, wire.Failed} {
+		t.Run(string(reason), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEnds(t, random(3*wire.MaxData))
+				e.to.half, e.to.bytes = &stream.Half{Stream: ask}, random(wire.MaxData)
+				e.to.half.Stream.To = "beta"
+				e.from.openErr = wire.Errorf(reason, "no")
+				if o := e.run(t.Context()); wire.ReasonOf(o.recvErr) != reason || e.to.discarded != 0 {
+					t.Errorf("the receiver says %v, and has discarded %d halves", o.recvErr, e.to.discarded)
+				}
+			})
+		})
+	}
+}
+
+// A process may end after the pool took all, and before the sender's word about all of it came.
 func TestAHalfStreamThatLacksNoBytesIsCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		content := random(2 * wire.MaxData)
@@ -211,6 +230,61 @@ func TestASlowPoolHoldsTheSenderBack(t *testing.T) {
 		check(t, errors.Join(o.sendErr, o.recvErr))
 		if limit := 3 * wire.MaxData; most > limit || most == 0 {
 			t.Errorf("the ends held %d bytes that the pool did not have, may be %d", most, limit)
+		}
+	})
+}
+
+// buffer is a connection that takes all that is written at once, as a socket does.
+type buffer struct {
+	net.Conn
+	left  chan []byte
+	ended chan struct{}
+	once  sync.Once
+}
+
+func buffered(c net.Conn) *buffer {
+	b := &buffer{Conn: c, left: make(chan []byte, 1000), ended: make(chan struct{})}
+	go func() {
+		for {
+			select {
+			case text := <-b.left:
+				if _, err := c.Write(text); err != nil {
+					return
+				}
+			case <-b.ended:
+				return
+			}
+		}
+	}()
+	return b
+}
+
+func (b *buffer) SetWriteDeadline(time.Time) error { return nil }
+
+func (b *buffer) Write(text []byte) (int, error) {
+	b.left <- bytes.Clone(text)
+	return len(text), nil
+}
+
+func (b *buffer) Close() error {
+	b.once.Do(func() { close(b.ended) })
+	return b.Conn.Close()
+}
+
+// All has left the sender long before the pool has taken it: zeros are short on the link.
+func TestASlowPoolThatTakesTheLastBytesHasNotStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		content := make([]byte, 64*wire.MaxData)
+		e := newEnds(t, content)
+		e.near = buffered(e.near)
+		e.to.write = func(int) error {
+			<-time.After(20 * time.Second)
+			return nil
+		}
+		o := e.run(t.Context())
+		check(t, errors.Join(o.sendErr, o.recvErr))
+		if !bytes.Equal(e.to.snapshots[target], content) {
+			t.Error("other bytes arrived")
 		}
 	})
 }

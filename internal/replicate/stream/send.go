@@ -68,7 +68,7 @@ func (o *outgoing) run(ctx context.Context, stock Stock) error {
 }
 
 // open asks the stock for the stream, which may wait. Nobody listens to the peer meanwhile: one that has gone is
-// found out by Alive, so that it keeps no place and no connection.
+// found out when Alive cannot be said, so that it keeps no place and no connection for good.
 func (o *outgoing) open(ctx context.Context, stock Stock, want wire.Want) (Source, error) {
 	ctx, end := context.WithCancelCause(ctx)                                 // the source's, too: it ends with the session
 	stop := context.AfterFunc(o.gone, func() { end(context.Cause(o.gone)) }) //nolint:contextcheck // it only ends ctx
@@ -177,7 +177,7 @@ func (o *outgoing) report() {
 // listen hears the receiver until it has committed or the link ends.
 func (o *outgoing) listen() {
 	defer close(o.heard)
-	buf := make([]byte, wire.MaxMessage)
+	buf, passed := make([]byte, wire.MaxMessage), uint64(0)
 	for {
 		frame, err := o.hear(buf)
 		if err != nil {
@@ -191,6 +191,10 @@ func (o *outgoing) listen() {
 		}
 		switch m := m.(type) {
 		case wire.Ack:
+			if m.Passed > passed { // the same word again is no movement
+				passed = m.Passed
+				o.below.move()
+			}
 			select {
 			case <-o.acks:
 			default:

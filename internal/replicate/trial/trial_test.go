@@ -37,14 +37,20 @@ func (x texts) Fill(_ context.Context, v provision.Volume, seed uint64, bytes in
 	return nil
 }
 
-func (x texts) Compare(_ context.Context, v provision.Volume, _ ...uint64) (total int64, err error) {
+func (x texts) Compare(_ context.Context, v provision.Volume, seeds ...uint64) (total int64, err error) {
 	for l := range strings.Lines(x.disks.Read(v.ID)) {
 		var seed uint64
 		var bytes int64
 		if _, err := fmt.Sscanf(l, "seed %d %d\n", &seed, &bytes); err != nil {
 			return total, errors.New("the data is not what was written")
 		}
-		total += bytes
+		if len(seeds) == 0 || seed != seeds[0] {
+			return total, fmt.Errorf("seed %d was not asked for", seed)
+		}
+		total, seeds = total+bytes, seeds[1:]
+	}
+	if len(seeds) > 0 {
+		return total, fmt.Errorf("seeds %v are missing", seeds)
 	}
 	return total, nil
 }
