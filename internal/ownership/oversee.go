@@ -55,6 +55,9 @@ type Machine struct {
 	// GiveWay: of the attachments on the node, the ledger has chosen this volume's to give
 	// its slot to a primary of another volume.
 	GiveWay bool
+	// MakesRoom: standbys of other volumes on the node give way to this volume, for which a pod waits there, as
+	// soon as its disk has a free share.
+	MakesRoom bool
 }
 
 // Away tells whether the node is lost for so long that nothing waits for it any more that another node can do.

@@ -4,7 +4,7 @@ import "time"
 
 // publish makes an attachment for each node that wants the volume, or counts on one again that
 // was about to go. It lets no writer in: Stage does. If all shares are taken, one of the volume's own
-// standbys makes room.
+// standbys makes room, unless the node could not be served even then.
 func publish(f *ControllerFacts) (Action, bool) {
 	v := f.Record
 	if !v.Kind.Traits().Attaches || v.Deleting {
@@ -26,13 +26,33 @@ func publish(f *ControllerFacts) (Action, bool) {
 				}
 				*e = Replica{Node: node, State: old, Unstaged: e.Unstaged, Fenced: e.Fenced}
 			}), why)
-		case sharesTaken(v):
+		case sharesTaken(v) && f.serves(node):
 			if a, ok := makeRoom(f, func(*Replica) bool { return true }, why); ok {
 				return a, true
 			}
 		}
 	}
 	return next()
+}
+
+// serves tells whether the node can be attached to as soon as the disk has a free share. The share is freed
+// before the slot: other volumes' standbys give way only to a volume that has one. So a slot now would be too
+// much to ask.
+func (f *ControllerFacts) serves(node string) bool {
+	m := f.node(node)
+	return m.Slots > 0 || m.MakesRoom
+}
+
+// unserved is how many nodes that want the volume are still without an attachment, and can get one. One that
+// can get none, because all of its slots are in use or it is no storage node, does not count: a pod can be bound
+// to such a node for ever, and the volume would be without a standby for as long.
+func (f *ControllerFacts) unserved() (n int) {
+	for _, node := range f.Wanted {
+		if _, has := f.Record.Replica(node); !has && f.serves(node) {
+			n++
+		}
+	}
+	return n
 }
 
 // sharesTaken tells whether the disk can be attached to no further node. An attachment keeps its
@@ -121,7 +141,7 @@ func noRoom(f *ControllerFacts) (Action, bool) {
 		if _, has := v.Replica(node); has {
 			continue
 		}
-		if sharesTaken(v) {
+		if sharesTaken(v) && f.serves(node) {
 			return wait(Why{Reason: NoFreeShare, Node: node, Count: v.Sharing.MaxShares})
 		}
 		return wait(Why{Reason: NoFreeSlot, Node: node})

@@ -188,3 +188,60 @@ func TestACopyLagsBehindWhatTheVolumeHas(t *testing.T) {
 	expect(t, TendRules.Decide(on("b", next, known(next), alone)), verdict{Nothing, Settled})
 	expect(t, TendRules.Decide(on("b", stranger, known(stranger), alone)), verdict{Nothing, Settled})
 }
+
+// plays lets the controller decide and the agents obey, until nothing changes, and tells the end and how often the
+// record was written.
+func plays(v *Volume, facts ...func(*ControllerFacts)) (end *Volume, last Action, writes int) {
+	for writes < 20 {
+		if last = OverseeRules.Decide(overseeing(v, facts...)); last.Verb == Record {
+			v, writes = last.Next, writes+1
+			continue
+		}
+		obeyed := false
+		for i := range v.Replicas {
+			e := &v.Replicas[i]
+			switch e.State {
+			case Removing:
+				e.State, obeyed = Gone, true
+			case Reserved, Syncing:
+				e.State, obeyed = Ready, true
+			}
+		}
+		if !obeyed {
+			break
+		}
+	}
+	return v, last, writes
+}
+
+// All shares are taken, and a pod is bound to node d besides.
+func TestAPodCostsAStandbyOnlyWhereItCanBeServed(t *testing.T) {
+	unknown := func(*ControllerFacts) {}
+	for name, tt := range map[string]struct {
+		node   func(*ControllerFacts)
+		had    int
+		on     []string
+		want   verdict
+		writes int
+	}{
+		"its node has no slot":                {machine("d", full), 3, []string{"a", "b", "c"}, verdict{Wait, NoFreeSlot}, 0},
+		"its node is no storage node":         {unknown, 3, []string{"a", "b", "c"}, verdict{Wait, NoFreeSlot}, 0},
+		"others make room there":              {machine("d", makesRoom), 3, []string{"a", "b"}, verdict{Wait, NoFreeSlot}, 2},
+		"its node has a slot":                 {machine("d", there), 3, []string{"a", "b", "d"}, verdict{Nothing, Settled}, 3},
+		"others made no room there after all": {machine("d", full), 2, []string{"a", "b", "c"}, verdict{Wait, NoFreeSlot}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := volume(owned(Active), shared)
+			v.Replicas = v.Replicas[:tt.had]
+			end, last, writes := plays(v, alive, wants("a", "d"), tt.node)
+			expect(t, last, tt.want)
+			var on []string
+			for _, r := range end.Replicas {
+				on = append(on, r.Node)
+			}
+			if !slices.Equal(on, tt.on) || writes != tt.writes {
+				t.Errorf("after %d writes it is on %v, want %d and %v", writes, on, tt.writes, tt.on)
+			}
+		})
+	}
+}

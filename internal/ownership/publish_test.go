@@ -34,6 +34,7 @@ func lostNow(m *Machine) { m.Lost, m.LostFor = true, Silence-1 }
 func empty(v *Volume)          { v.Replicas = nil }
 func there(*Machine)           {}
 func full(m *Machine)          { m.Slots = 0 }
+func makesRoom(m *Machine)     { m.Slots, m.MakesRoom = 0, true }
 func inTheWay(m *Machine)      { m.GiveWay = true }
 func yields(v *Volume)         { v.Sharing.Yields = true }
 func leaves(m *Machine)        { m.Fits, m.Leaving = false, true }

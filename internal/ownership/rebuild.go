@@ -5,7 +5,8 @@ import "berth.dev/berth/internal/lineage"
 // rebuild asks for one more replica when one has been missing for long, or is attached to a node that is
 // leaving: if that is the primary's, the volume has where to go before its pods are evicted. It
 // waits, because a node that comes back needs an increment and a new copy needs
-// everything; and it stops altogether while many nodes look lost.
+// everything; and it stops altogether while many nodes look lost. It leaves a share to each node on which a pod
+// waits and that can be served: publish would have the new standby make room for that node at once.
 func rebuild(f *ControllerFacts) (Action, bool) {
 	v := f.Record
 	if v.Deleting || v.Kind.Traits().Attaches && v.Primary.Phase != Active {
@@ -29,6 +30,9 @@ func rebuild(f *ControllerFacts) (Action, bool) {
 	}
 	if sharesTaken(v) {
 		return makeRoom(f, failedForGood, Why{Reason: AttachmentFailed})
+	}
+	if v.Kind.Traits().Attaches && len(v.Replicas)+f.unserved() >= v.Sharing.MaxShares {
+		return next()
 	}
 	return record(v.with(func(next *Volume) { next.entry(node).State = Reserved }), Why{Reason: TooFewReplicas, Node: node, Count: present})
 }

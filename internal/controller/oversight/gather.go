@@ -302,7 +302,7 @@ func machines(known Places, q *question, storage []v1alpha1.StorageNode, seen vi
 	}
 	for _, name := range names {
 		p := places[name]
-		m := ownership.Machine{Name: name, Fits: p.Fits, Slots: p.Slots, GiveWay: p.GiveWay, Leaving: p.Leaving}
+		m := ownership.Machine{Name: name, Fits: p.Fits, Slots: p.Slots, GiveWay: p.GiveWay, MakesRoom: p.MakesRoom, Leaving: p.Leaving}
 		m.LostFor, m.Lost = seen.lost[name]
 		nodes = append(nodes, m)
 	}

@@ -3,12 +3,14 @@ package oversight
 import (
 	"errors"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -218,5 +220,15 @@ func TestAVolumeThatIsDeletedIsOpenToNoNode(t *testing.T) {
 		if got := open(q); len(got) > 0 == deleting {
 			t.Errorf("deleting %v: it is open to %v", deleting, got)
 		}
+	}
+}
+
+func TestTheRulesHearAllThatPlacesSay(t *testing.T) {
+	places := given{"n2": {Fits: true, Slots: 2, GiveWay: true, MakesRoom: true, Leaving: true, Rank: 3}}
+	q := &question{facts: ownership.ControllerFacts{Record: unused()}}
+	got := machines(places, q, []v1alpha1.StorageNode{{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}}, view{})
+	want := []ownership.Machine{{Name: "n2", Fits: true, Slots: 2, GiveWay: true, MakesRoom: true, Leaving: true}}
+	if !slices.Equal(got, want) {
+		t.Errorf("they hear %+v", got)
 	}
 }

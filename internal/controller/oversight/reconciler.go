@@ -39,10 +39,11 @@ type Places interface {
 
 // Place is a node as a place for a replica: see ownership.Machine.
 type Place struct {
-	Fits    bool
-	Slots   int
-	GiveWay bool
-	Leaving bool
+	Fits      bool
+	Slots     int
+	GiveWay   bool
+	MakesRoom bool
+	Leaving   bool
 	// Rank orders the nodes: the first that fits gets the next replica. Equals are taken by name.
 	Rank int
 }

@@ -64,7 +64,9 @@ func (p *Places) Places(v *v1alpha1.Volume, nodes []string) map[string]oversight
 	}
 	answers := make(map[string]oversight.Place, len(nodes))
 	for name, place := range p.board.Places(v.Name, nodes) {
-		answers[name] = oversight.Place{Fits: place.Fits(), Slots: place.Slots, GiveWay: place.GiveWay, Leaving: place.Leaving, Rank: place.Rank}
+		answers[name] = oversight.Place{
+			Fits: place.Fits(), Slots: place.Slots, GiveWay: place.GiveWay, MakesRoom: place.MakesRoom, Leaving: place.Leaving, Rank: place.Rank,
+		}
 	}
 	return answers
 }

@@ -220,3 +220,13 @@ func TestBeforeAllObjectsWereSeenNoNodeIsAPlace(t *testing.T) {
 		t.Error("no node is a place")
 	}
 }
+
+func TestRoomIsMadeWhereAPodWaits(t *testing.T) {
+	for node, want := range map[string]bool{"n2": true, "n1": false} {
+		w := newWorld()
+		w.pod.Spec.NodeName = node
+		if w.sees(); w.place().MakesRoom != want {
+			t.Errorf("a pod is on %s: room is made on n2 is %v", node, !want)
+		}
+	}
+}

@@ -18,6 +18,9 @@ type Place struct {
 	Slots int
 	// GiveWay: the volume's attachment there makes way for a pod's volume that waits.
 	GiveWay bool
+	// MakesRoom: a pod waits there for the volume, and the slots that are free, and those of standbys that make way,
+	// are enough for it, once its disk has a free share.
+	MakesRoom bool
 	// Leaving: the volume's attachment there shall be on another node.
 	Leaving bool
 	// Rank orders the nodes: the first that fits gets the next standby.
@@ -37,6 +40,7 @@ func (b *Board) Places(volume string, nodes []string) map[string]Place {
 	for _, name := range nodes {
 		p := Place{Refusal: b.refuses(name, reach, pods), Leaving: Leaving(b.nodes[name], pods)}
 		p.Slots, p.GiveWay = b.slots(volume, name)
+		p.MakesRoom = b.makesRoom(volume, name)
 		places[name] = p
 	}
 	for rank, name := range b.order(volume, pods, places) {
@@ -124,6 +128,26 @@ func (b *Board) slots(volume, node string) (slots int, yields bool) {
 		yields = victim == volume
 	}
 	return free - before, yields
+}
+
+// makesRoom tells whether a volume that waits on a node gets a slot once its disk has a free share. Standbys make way
+// for such a volume alone, so the slot cannot come first. Those that wait without a free share stand behind it then.
+func (b *Board) makesRoom(volume, node string) bool {
+	room := b.free(node)
+	for _, u := range b.uses(node) {
+		if going(u.State) || u.Standby && u.Yields {
+			room++
+		}
+	}
+	for _, name := range b.waiting(node) {
+		switch {
+		case name == volume:
+			return room > 0
+		case b.volumes[name].shared():
+			room--
+		}
+	}
+	return false
 }
 
 // uses are the attachments on a node.

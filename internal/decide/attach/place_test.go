@@ -182,3 +182,57 @@ func TestTheVolumeWithMoreStandbysMakesWay(t *testing.T) {
 		})
 	}
 }
+
+// TestRoomIsMadeForAVolumeWhoseDiskGetsAShare: a pod of volume w is bound to node n with two slots, and all shares of w
+// are taken elsewhere. Volumes v1 and v2 have attachments on n.
+func TestRoomIsMadeForAVolumeWhoseDiskGetsAShare(t *testing.T) {
+	yields := func(v *Volume) { v.Yields = true }
+	for name, test := range map[string]struct {
+		play func(*Board)
+		want bool
+	}{
+		"a slot is free":         {func(b *Board) { b.good("n", 3) }, true},
+		"none is free or yields": {func(*Board) {}, false},
+		"no pod is bound there":  {func(b *Board) { b.good("n", 3); b.DropPod("p") }, false},
+		"a standby yields":       {func(b *Board) { b.disk("v1", []string{"n0", "n"}, yields) }, true},
+		"an owner never yields":  {func(b *Board) { b.disk("v1", []string{"n", "n0"}, yields) }, false},
+		"one is on its way out": {func(b *Board) {
+			b.disk("v1", []string{"n0", "n"}, func(v *Volume) { v.Entries["n"] = ownership.Removing })
+		}, true},
+		"another volume comes first": {func(b *Board) {
+			b.disk("v1", []string{"n0", "n"}, yields)
+			b.disk("x", nil)
+			b.pod("q", "n", []string{"x"})
+		}, false},
+		"there is room for both": {func(b *Board) {
+			b.disk("v1", []string{"n0", "n"}, yields)
+			b.disk("v2", []string{"n0", "n"}, yields)
+			b.disk("x", nil)
+			b.pod("q", "n", []string{"x"})
+		}, true},
+		"another one that has no share does not come first": {func(b *Board) {
+			b.disk("v1", []string{"n0", "n"}, yields)
+			b.disk("a", []string{"n0", "n1"})
+			b.pod("q", "n", []string{"a"})
+		}, true},
+		"it has the share now": {func(b *Board) {
+			b.disk("v1", []string{"n0", "n"}, yields)
+			b.disk("w", []string{"n0"})
+			b.disk("x", nil)
+			b.pod("q", "n", []string{"x"})
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := New()
+			b.good("n", 2)
+			b.disk("v1", []string{"n0", "n"})
+			b.disk("v2", []string{"n0", "n"})
+			b.disk("w", []string{"n0", "n1"})
+			b.pod("p", "n", []string{"w"})
+			test.play(b)
+			if got := b.Places("w", []string{"n"})["n"].MakesRoom; got != test.want {
+				t.Errorf("room is made: %v", got)
+			}
+		})
+	}
+}
