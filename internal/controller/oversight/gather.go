@@ -34,7 +34,11 @@ type question struct {
 	facts  ownership.ControllerFacts
 	// pods use the volume; they were listed before the record was read.
 	pods []corev1.Pod
-	// pv is the name of the PersistentVolume, and claim the one that it is bound to; empty and nil if there is none.
+	// bound are the PersistentVolumes of the volume that have a claim, by name. A volume that was moved to another
+	// namespace has two for a while: the earlier one was retained, and its claim is gone.
+	bound []bound
+	// pv is the name of the one whose claim is there, or of the first of them, and claim is that claim; empty and nil
+	// if there is none.
 	pv    string
 	claim *corev1.ObjectReference
 	// away has the nodes whose kubelet ends no pod: they are out of service or look lost.
@@ -49,6 +53,12 @@ type question struct {
 	// vouched is for how long the last renewal of the primary's guard counts as a word about now; zero if it
 	// does not.
 	vouched time.Duration
+}
+
+// bound is a PersistentVolume and its claim.
+type bound struct {
+	pv    string
+	claim *corev1.ObjectReference
 }
 
 // gather asks about a volume, in the order that the package's documentation gives. The error is one of
@@ -110,17 +120,20 @@ func answered(err error) bool {
 	return code >= 400 && code < 500 && !apierrors.IsTooManyRequests(err)
 }
 
-// users finds the claim of the volume and the pods that use it, in the cache.
+// users finds the claim of the volume and the pods that use it, in the cache. An index of a cache has no order, so the
+// PersistentVolumes get one: two questions must not find two claims.
 func (r *Reconciler) users(ctx context.Context, q *question, name string) error {
 	var pvs corev1.PersistentVolumeList
 	if err := r.Client.List(ctx, &pvs, client.MatchingFields{upkeep.HandleIndex: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
 	for i := range pvs.Items {
-		if q.claim = pvs.Items[i].Spec.ClaimRef; q.claim != nil {
-			q.pv = pvs.Items[i].Name
-			break
+		if pv := &pvs.Items[i]; pv.Spec.ClaimRef != nil {
+			q.bound = append(q.bound, bound{pv.Name, pv.Spec.ClaimRef})
 		}
+	}
+	if slices.SortFunc(q.bound, func(a, b bound) int { return cmp.Compare(a.pv, b.pv) }); len(q.bound) > 0 {
+		q.pv, q.claim = q.bound[0].pv, q.bound[0].claim
 	}
 	claim, err := claimOf(q, func(key client.ObjectKey, o client.Object) error { return r.Client.Get(ctx, key, o) })
 	if claim == nil {
@@ -134,25 +147,26 @@ func (r *Reconciler) users(ctx context.Context, q *question, name string) error 
 	return nil
 }
 
-// claimNow is the very claim that the volume is bound to, nil if the API server does not have it.
+// claimNow is the very claim that the volume is bound to, the first if there are several, nil if the API server does not have it.
 func (r *Reconciler) claimNow(ctx context.Context, q *question) (*corev1.PersistentVolumeClaim, error) {
 	return claimOf(q, func(key client.ObjectKey, o client.Object) error { return r.read(ctx, key, o) })
 }
 
 // claimOf is the same as one reader has it.
 func claimOf(q *question, read func(client.ObjectKey, client.Object) error) (*corev1.PersistentVolumeClaim, error) {
-	if q.claim == nil {
-		return nil, nil
+	for _, b := range q.bound {
+		claim := &corev1.PersistentVolumeClaim{}
+		err := read(types.NamespacedName{Namespace: b.claim.Namespace, Name: b.claim.Name}, claim)
+		if apierrors.IsNotFound(err) || err == nil && claim.UID != b.claim.UID {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading claim %s/%s: %w", b.claim.Namespace, b.claim.Name, err)
+		}
+		q.pv, q.claim = b.pv, b.claim
+		return claim, nil
 	}
-	claim := &corev1.PersistentVolumeClaim{}
-	err := read(types.NamespacedName{Namespace: q.claim.Namespace, Name: q.claim.Name}, claim)
-	if apierrors.IsNotFound(err) || err == nil && claim.UID != q.claim.UID {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading claim %s/%s: %w", q.claim.Namespace, q.claim.Name, err)
-	}
-	return claim, nil
+	return nil, nil
 }
 
 func using(pods []corev1.Pod, claim *corev1.PersistentVolumeClaim) (users []corev1.Pod) {

@@ -78,6 +78,27 @@ func TestTheClaimOfAVolumeIsFoundAmongItsPersistentVolumes(t *testing.T) {
 	}
 }
 
+// A volume was moved to another namespace: its earlier PersistentVolume was retained, and names a claim that is gone.
+func TestTheClaimThatIsThereIsTheOneThatHasTheVolume(t *testing.T) {
+	for _, earlier := range []string{"a", "z"} {
+		for why, ref := range map[string]*corev1.ObjectReference{
+			"it is gone":       {Namespace: "elsewhere", Name: "data", UID: "gone"},
+			"another is there": {Namespace: "shop", Name: "data", UID: "earlier"},
+		} {
+			pv := persistentVolume()
+			pv.Name, pv.Spec.ClaimRef = earlier, ref
+			inWorld(t, cluster(t, shared(), pv, pod("db", "n1")), func(w *world) {
+				for _, live := range []bool{false, true} {
+					q, err := w.controller().gather(w.t.Context(), question{name: id}, live)
+					if err != nil || !slices.Equal(q.facts.Wanted, []string{"n1"}) || q.pv != persistentVolume().Name || q.claim.UID == ref.UID {
+						t.Errorf("beside PersistentVolume %s, %s: %v want it, for %+v of %s: %v", earlier, why, q.facts.Wanted, q.claim, q.pv, err)
+					}
+				}
+			})
+		}
+	}
+}
+
 // A list of pods costs the API server much, and a question comes each second while a primary is silent.
 func TestTheAPIServerIsAskedForPodsOnlyBeforeAnAttachmentGoes(t *testing.T) {
 	removing := func(v *ownership.Volume) { v.Replicas[1].State = ownership.Removing }
