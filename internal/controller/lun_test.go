@@ -50,7 +50,7 @@ func newArray(t *testing.T, controllers int) *array {
 
 func persistent(l *v1alpha1.LUN) { l.Spec.Persistent = true }
 
-// lun declares a LUN of so many GiB.
+// lun declares a LUN of so many GiB, and waits until controllers know it.
 func (a *array) lun(name string, gib int, change ...func(*v1alpha1.LUN)) *v1alpha1.LUN {
 	a.t.Helper()
 	l := &v1alpha1.LUN{ObjectMeta: metav1.ObjectMeta{Name: a.class + "-" + name}, Spec: v1alpha1.LUNSpec{
@@ -63,7 +63,7 @@ func (a *array) lun(name string, gib int, change ...func(*v1alpha1.LUN)) *v1alph
 	if err := a.Client.Create(a.t.Context(), l); err != nil {
 		a.t.Fatal(err)
 	}
-	return l
+	return a.becomes(l, v1alpha1.LUNAvailable, "")
 }
 
 func (a *array) request() volumes.Request {
@@ -97,8 +97,6 @@ func TestALUNIsHandedOutOnceAndNotAgain(t *testing.T) {
 	a := newArray(t, 1)
 	p := a.processes[0]
 	small, large := a.lun("small", 2), a.lun("large", 5)
-	a.becomes(small, v1alpha1.LUNAvailable, "")
-
 	r := a.request()
 	v, err := p.LUNs.Create(t.Context(), r)
 	if err != nil || v.ID != r.Name || v.Capacity != 2*gi {
@@ -246,22 +244,25 @@ func TestProcessesThatHandOutTheSameLUNsAgree(t *testing.T) {
 	}
 	work.Wait()
 	served := map[string]string{}
-	for _, r := range requests {
-		v, err := a.processes[0].LUNs.Create(t.Context(), r)
-		if errors.Is(err, usecase.ErrUnplaceable) {
-			continue
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		for _, r := range requests { // a cache may lag: then the answer is that no LUN will do
+			v, err := a.processes[0].LUNs.Create(ctx, r)
+			if errors.Is(err, usecase.ErrUnplaceable) {
+				continue
+			}
+			if err != nil {
+				return false, err
+			}
+			d := controllertest.Volume(t, a.Environment, v.ID).Spec.Replication.Attachments.Disk
+			if other, taken := served[d.Identity]; taken && other != v.ID {
+				return false, fmt.Errorf("volumes %s and %s have one disk", other, v.ID)
+			}
+			served[d.Identity] = v.ID
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := controllertest.Volume(t, a.Environment, v.ID).Spec.Replication.Attachments.Disk
-		if other, taken := served[d.Identity]; taken {
-			t.Errorf("volumes %s and %s have one disk", other, v.ID)
-		}
-		served[d.Identity] = v.ID
-	}
-	if len(served) != luns {
-		t.Errorf("%d of %d LUNs are handed out", len(served), luns)
+		return len(served) == luns, nil
+	})
+	if err != nil {
+		t.Errorf("%d of %d LUNs are handed out: %v", len(served), luns, err)
 	}
 }
 

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,10 +42,22 @@ func (a *array) worker(name string) string {
 	return name
 }
 
+func ignoreUnplaceable(err error) error {
+	if errors.Is(err, usecase.ErrUnplaceable) {
+		return nil
+	}
+	return err
+}
+
 // made makes a volume of a claim, and waits until it has a record.
 func (a *array) made() volumes.Volume {
 	a.t.Helper()
-	v, err := a.processes[0].LUNs.Create(a.t.Context(), a.request())
+	r, v := a.request(), volumes.Volume{}
+	err := wait.PollUntilContextTimeout(a.t.Context(), 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		made, err := a.processes[0].LUNs.Create(ctx, r)
+		v = made
+		return err == nil, ignoreUnplaceable(err) // its cache may lag
+	})
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -161,6 +161,9 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		Snapshots: snapshots.New(own, live, beats, book, taken),
 	}
 	if o.Driver.Epochs() {
+		if _, err := m.GetCache().GetInformer(ctx, &v1alpha1.LUN{}); err != nil {
+			return nil, fmt.Errorf("watching LUNs: %w", err)
+		}
 		p.LUNs = luns.New(own, live, p.Volumes, watchers)
 	}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }

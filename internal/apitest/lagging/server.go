@@ -77,6 +77,7 @@ func New(t testing.TB, objects ...client.Object) *Server {
 		t.Fatal(err)
 	}
 	builder := fake.NewClientBuilder().WithScheme(s.scheme).WithGlobalResourceVersionCounter().
+		WithIndex(&v1alpha1.Volume{}, "spec.driver", func(o client.Object) []string { return []string{o.(*v1alpha1.Volume).Spec.Driver} }). // selectable
 		WithStatusSubresource(&v1alpha1.Volume{}, &v1alpha1.Snapshot{}, &v1alpha1.StorageNode{}, &v1alpha1.PoolClass{}, &v1alpha1.LUN{})
 	for _, o := range objects {
 		o = o.DeepCopyObject().(client.Object)

@@ -31,6 +31,15 @@ func (s *Service) Create(ctx context.Context, r volumes.Request) (volumes.Volume
 		return volumes.Volume{}, err
 	}
 	defer unlock()
+	if err := c.hopeless(ctx); err != nil {
+		return volumes.Volume{}, err
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return volumes.Volume{}, fmt.Errorf("waiting for calls that choose LUNs: %w", ctx.Err())
+	}
 	for {
 		v, again, err := c.step(ctx)
 		switch {
@@ -40,6 +49,32 @@ func (s *Service) Create(ctx context.Context, r volumes.Request) (volumes.Volume
 			return volumes.View(v), nil
 		}
 	}
+}
+
+// hopeless is the error where no LUN will do by the cache. A claim without a LUN asks twice a minute for as long as
+// it lasts. The cache may lag: then the next call finds the LUN.
+func (c *call) hopeless(ctx context.Context) error {
+	v, err := c.find(ctx)
+	if err != nil || v != nil && diskOf(v) != nil {
+		return err
+	}
+	luns, all, err := list(ctx, c.client)
+	if err != nil || v != nil && slices.ContainsFunc(luns, func(l v1alpha1.LUN) bool { return l.Has(v) }) {
+		return err
+	}
+	if l, shortage := choose(c.wish, luns, all); l == nil {
+		return usecase.Fail(usecase.ErrUnplaceable, "%s", shortage)
+	}
+	return nil
+}
+
+// find reads the Volume, nil if there is none, and checks it.
+func (c *call) find(ctx context.Context) (*v1alpha1.Volume, error) {
+	v, err := c.objects.Get(ctx, c.name)
+	if v == nil || err != nil {
+		return nil, err
+	}
+	return v, c.check(v)
 }
 
 // settled is the request with the filesystem that it leaves open, and its size in bytes.
@@ -70,13 +105,8 @@ type call struct {
 // step takes the next of the three writes. again says that there is more to do, also because another process
 // has written first.
 func (c *call) step(ctx context.Context) (v *v1alpha1.Volume, again bool, err error) {
-	if v, err = c.objects.Get(ctx, c.name); err != nil {
-		return nil, false, err
-	}
-	if v != nil {
-		if err := c.check(v); err != nil || diskOf(v) != nil {
-			return v, false, err
-		}
+	if v, err = c.find(ctx); err != nil || v != nil && diskOf(v) != nil {
+		return v, false, err
 	}
 	luns, all, err := c.declared(ctx)
 	if err != nil {

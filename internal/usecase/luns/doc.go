@@ -14,6 +14,9 @@
 // the reconciler goes on from the objects. Between 2 and 3 the API server is asked whether a Volume that was made by hand names the
 // disk.
 //
+// The calls of one process choose LUNs one after another: chosen at once it would be the same LUN for all, and each
+// choice lists everything. Where no LUN will do by the cache, nothing is listed: such calls come again and again.
+//
 // # The end of a volume
 //
 // The LUN of a Volume that is gone is Released: the disk may have the Volume's data, and no other volume gets
