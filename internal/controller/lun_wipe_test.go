@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -199,4 +200,31 @@ func TestTheLUNOfARetainedVolumeIsNotWiped(t *testing.T) {
 	if now := a.becomes(l, v1alpha1.LUNReleased, v.ID); now.Status.Wipe != nil {
 		t.Errorf("it is wiped later: %+v", now.Status)
 	}
+}
+
+// A claim is deleted after its volume has taken a LUN, and before the Volume names the disk.
+func TestALUNThatWasTakenInVainIsFreeAgain(t *testing.T) {
+	a := newArray(t, 1)
+	l := a.lun("half", 2)
+	v := &v1alpha1.Volume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(uuid.NewUUID()), Finalizers: []string{v1alpha1.VolumeFinalizer}},
+		Spec: v1alpha1.VolumeSpec{
+			Driver: driver.Disk().Name, Capacity: resource.MustParse("1Gi"), VolumeMode: v1alpha1.Block, PoolClass: a.class,
+			Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementVolume,
+			Replication: v1alpha1.Replication{Factor: 1, Kind: v1alpha1.ReplicationAttachments, Attachments: &v1alpha1.Attachments{MaxShares: 1, Blank: true}},
+		},
+	}
+	if err := a.Client.Create(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	l.Status = v1alpha1.LUNStatus{State: v1alpha1.LUNBound, Volume: &v1alpha1.LUNVolume{Name: v.Name, UID: v.UID}}
+	if err := a.Controller(t).Status().Update(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Client.Delete(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	controllertest.Eventually(t, a.Environment, v.Name, controllertest.Gone)
+	a.becomes(l, v1alpha1.LUNAvailable, "")
+	a.becomes(l, v1alpha1.LUNBound, a.made().ID)
 }

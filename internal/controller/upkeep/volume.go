@@ -88,13 +88,18 @@ func (r *Volumes) tidy(ctx context.Context, v *v1alpha1.Volume) error {
 	return nil
 }
 
-// awaits says whether the LUN of a Volume that has ended does not know that yet: its event brings us back.
+// awaits says whether the LUN of a Volume that has ended does not know that yet: its event brings us back. A Volume that
+// was never used may have taken its LUN a moment ago, which the cache may not show.
 func (r *Volumes) awaits(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
 	if !r.LUNs || v.DeletionTimestamp == nil {
 		return false, nil
 	}
+	from := client.Reader(r.Client)
+	if luns.Unused(v) {
+		from = r.Live
+	}
 	var list v1alpha1.LUNList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing LUNs: %w", err)
 	}
 	return luns.Awaits(v, list.Items), nil

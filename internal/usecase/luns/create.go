@@ -100,12 +100,18 @@ type call struct {
 	request volumes.Request
 	name    string
 	wish    wish
+	// taken is the LUN that this call has taken last, as it was written.
+	taken *v1alpha1.LUN
 }
 
 // step takes the next of the three writes. again says that there is more to do, also because another process
 // has written first.
 func (c *call) step(ctx context.Context) (v *v1alpha1.Volume, again bool, err error) {
-	if v, err = c.find(ctx); err != nil || v != nil && diskOf(v) != nil {
+	v, err = c.find(ctx)
+	switch {
+	case c.inVain(v, err):
+		return nil, true, c.giveBack(ctx, c.taken)
+	case err != nil, v != nil && diskOf(v) != nil:
 		return v, false, err
 	}
 	luns, all, err := c.declared(ctx)
@@ -198,15 +204,34 @@ func (c *call) take(ctx context.Context, v *v1alpha1.Volume, l *v1alpha1.LUN) er
 		}
 	}
 	l.Status = v1alpha1.LUNStatus{State: v1alpha1.LUNBound, Volume: &v1alpha1.LUNVolume{Name: v.Name, UID: v.UID}}
-	return lost(c.client.Status().Update(ctx, l), "giving LUN %s to volume %s", l.Name, c.name)
+	err := c.client.Status().Update(ctx, l)
+	if err == nil {
+		c.taken = l
+	}
+	return lost(err, "giving LUN %s to volume %s", l.Name, c.name)
+}
+
+// inVain says whether the call has taken a LUN for a Volume that was deleted since, by what was found of that.
+func (c *call) inVain(v *v1alpha1.Volume, err error) bool {
+	if v == nil {
+		return c.taken != nil && err == nil
+	}
+	return c.taken != nil && (!c.taken.Has(v) || Unused(v))
+}
+
+// giveBack ends that a Volume has a LUN which it will never use: it was deleted meanwhile, or may not have the disk. If
+// the Volume has got the disk after all, its end has changed the LUN, and this write is refused.
+func (c *call) giveBack(ctx context.Context, l *v1alpha1.LUN) error {
+	c.taken = nil
+	l.Status = v1alpha1.LUNStatus{}
+	return lost(c.client.Status().Update(ctx, l), "giving LUN %s back", l.Name)
 }
 
 // settle is the third write, unless another Volume names the disk: then the LUN is given back, and its
 // reconciler finds that Volume.
 func (c *call) settle(ctx context.Context, v *v1alpha1.Volume, l *v1alpha1.LUN, all []v1alpha1.Volume) (*v1alpha1.Volume, bool, error) {
 	if namedBy(l, all) != nil {
-		l.Status = v1alpha1.LUNStatus{}
-		return nil, true, lost(c.client.Status().Update(ctx, l), "giving LUN %s back", l.Name)
+		return nil, true, c.giveBack(ctx, l)
 	}
 	v = v.DeepCopy()
 	a := v.Spec.Replication.Attachments

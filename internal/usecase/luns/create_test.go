@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -62,7 +63,7 @@ func (l ledger) settled(t *testing.T, s *lagging.Server) ledger {
 					f.Holder = &l.volumes[j]
 				}
 			}
-			if next := Judge(n, f); fmt.Sprint(next) != fmt.Sprint(n.Status) {
+			if next := Judge(n, f); !equality.Semantic.DeepEqual(next, n.Status) {
 				changed, n.Status = true, next
 				if err := s.Others().Status().Update(t.Context(), n); err != nil {
 					t.Fatal(err)

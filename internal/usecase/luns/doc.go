@@ -28,6 +28,9 @@
 //	3  its agent wipes the disk (package released), detaches it, and takes the node's name off
 //	4  the LUN is Available
 //
+// The LUN of a Volume that is deleted before a node could have the disk goes the same way, without 3: a claim may be
+// deleted between any two of the writes above. A call that has taken a LUN for a Volume which is gone gives it back.
+//
 // A LUN without the order waits for an administrator, who wipes the disk, deletes the LUN and declares it
 // anew. That a disk is blank is not believed for that: a node mounts no filesystem on it that was made for
 // another volume.

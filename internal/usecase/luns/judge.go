@@ -41,9 +41,9 @@ func Judge(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
 		return wiped(l, f)
 	case had != nil && f.Holder == nil:
 		return byHand(had, "its Volume is gone, and nothing proves that each node has let go of the disk")
-	case had != nil && diskOf(f.Holder) != nil && same(*diskOf(f.Holder), l.Spec.Disk) && Ended(f.Holder):
+	case had != nil && mayHave(f.Holder, l) && (Unused(f.Holder) || Ended(f.Holder)):
 		return release(l, f)
-	case had != nil && (diskOf(f.Holder) == nil || same(*diskOf(f.Holder), l.Spec.Disk)):
+	case had != nil && mayHave(f.Holder, l):
 		return handedOut(l, had, f)
 	}
 	// A Volume that has another disk never had this one.
@@ -51,6 +51,11 @@ func Judge(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
 		return handedOut(l, &v1alpha1.LUNVolume{Name: v.Name, UID: v.UID}, f)
 	}
 	return available(l, f)
+}
+
+// mayHave says whether a Volume has the disk of a LUN, or may still get it.
+func mayHave(v *v1alpha1.Volume, l *v1alpha1.LUN) bool {
+	return diskOf(v) == nil || same(*diskOf(v), l.Spec.Disk)
 }
 
 func available(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {

@@ -34,11 +34,19 @@ func Ended(v *v1alpha1.Volume) bool {
 		!slices.ContainsFunc(r.Replicas, func(e ownership.Replica) bool { return e.State != ownership.Gone })
 }
 
-// Awaits says whether a Volume that has ended still waits for its LUN, which is to know that first. Afterwards
-// nothing proves it.
+// Unused says whether no node has had the disk by this Volume, or ever gets it. The Volume is being deleted, which
+// nothing takes back, and names no disk, or has no record yet: neither is written any more then. A backup may have lost
+// a record; then the disk still keeps out who comes without the key of the last writer, unless its target forgets that.
+func Unused(v *v1alpha1.Volume) bool {
+	a := v.Spec.Replication.Attachments
+	return v.DeletionTimestamp != nil && (diskOf(v) == nil || v.Status.Ownership == nil && a.Blank && a.Persistent)
+}
+
+// Awaits says whether a Volume that has ended, or was never used, still waits for its LUN, which is to know that first.
+// Afterwards nothing proves it.
 func Awaits(v *v1alpha1.Volume, luns []v1alpha1.LUN) bool {
-	return diskOf(v) != nil && Ended(v) && slices.ContainsFunc(luns, func(l v1alpha1.LUN) bool {
-		return l.Has(v) && l.Status.State == v1alpha1.LUNBound && same(*diskOf(v), l.Spec.Disk)
+	return (Unused(v) || Ended(v)) && slices.ContainsFunc(luns, func(l v1alpha1.LUN) bool {
+		return l.Has(v) && l.Status.State == v1alpha1.LUNBound && mayHave(v, &l)
 	})
 }
 
@@ -54,11 +62,14 @@ func byHand(had *v1alpha1.LUNVolume, why string) v1alpha1.LUNStatus {
 		". Berth does not wipe the disk, which may have data: to hand it out again wipe it (blkdiscard --zeroout), delete this LUN, and declare it anew"}
 }
 
-// release is the status of a LUN whose Volume has ended and is still there: it orders the wipe, unless the data
+// release is the status of a LUN whose Volume has ended, or was never used, and is still there: it orders the wipe, unless the data
 // is to stay.
 func release(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
 	had, r := l.Status.Volume, f.Holder.Status.Ownership
 	switch {
+	case Unused(f.Holder):
+		w := &v1alpha1.LUNWipe{Mode: f.Holder.Spec.VolumeMode, Epoch: v1alpha1.Epoch{Number: 1, ID: f.FreshID}, Outcome: v1alpha1.LUNCleared}
+		return pending(had, w, "its Volume was deleted before a node could have the disk: there is nothing to wipe")
 	case f.Retained:
 		return byHand(had, "its Volume was deleted, and the PersistentVolume says that the data is to be retained")
 	case !f.Holder.Spec.Replication.Attachments.Blank:

@@ -62,7 +62,6 @@ func TestAWipeIsOrderedOnlyIfTheRecordProvesTheEnd(t *testing.T) {
 		"it has no record":                      {holder: ended("a", func(v *v1alpha1.Volume) { v.Status.Ownership = nil }), state: v1alpha1.LUNBound},
 		"its record cannot be read":             {holder: ended("a", func(v *v1alpha1.Volume) { v.Status.Ownership.Epoch.Number = -1 }), state: v1alpha1.LUNBound},
 		"the Volume has another disk":           {holder: ended("b"), state: v1alpha1.LUNAvailable},
-		"it has no disk":                        {holder: ended(""), state: v1alpha1.LUNBound},
 		"the Volume is gone":                    {state: v1alpha1.LUNReleased, says: "nothing proves"},
 		"the data is to be retained":            {holder: ended("a"), retained: true, state: v1alpha1.LUNReleased, says: "retained"},
 		"an administrator chose the disk":       {holder: ended("a", func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.Blank = false }), state: v1alpha1.LUNReleased, says: "made by hand"},
@@ -84,6 +83,52 @@ func TestAWipeIsOrderedOnlyIfTheRecordProvesTheEnd(t *testing.T) {
 			}
 			if l.Status = got; tc.holder != nil && Awaits(tc.holder, values(l)) {
 				t.Error("the Volume waits for a LUN that knows")
+			}
+		})
+	}
+}
+
+// Its claim was deleted before the Volume named its disk, or before its record was begun.
+func TestAVolumeThatWasNeverUsedGivesItsLUNBack(t *testing.T) {
+	bare := func(v *v1alpha1.Volume) {
+		v.Spec.Replication.Attachments.Persistent, v.Status.Ownership = true, nil
+	}
+	byHand := func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.Blank = false }
+	forgetful := func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.Persistent = false }
+	for name, tc := range map[string]struct {
+		holder *v1alpha1.Volume
+		back   bool
+	}{
+		"it has no disk":                           {ended("", bare), true},
+		"it has no disk, and a record":             {ended(""), true},
+		"it has no disk, and is not deleted":       {ended("", bare, alive), false},
+		"it has no record":                         {ended("a", bare), true},
+		"it has no record, and is not deleted":     {ended("a", bare, alive), false},
+		"it has no record, and its target forgets": {ended("a", bare, forgetful), false},
+		"it has no record, and was made by hand":   {ended("a", bare, byHand), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lun("a", gi, of(volume("v", "")))
+			f := &Facts{Holder: tc.holder, Retained: true, LUNs: values(l), Volumes: values(tc.holder), Nodes: nodes("a"), Now: now, FreshID: "fresh"}
+			if Awaits(tc.holder, values(l)) != tc.back {
+				t.Error("the Volume goes before its LUN knows, or waits for ever")
+			}
+			before := l.Status
+			for range 3 {
+				l.Status = Judge(l, f)
+			}
+			if !tc.back {
+				if l.Status.State != v1alpha1.LUNBound || l.Status.Wipe != nil {
+					t.Errorf("the LUN is %+v", l.Status)
+				}
+				return
+			}
+			if w := l.Status.Wipe; w == nil || w.Epoch.Number < 1 || w.Mode != v1alpha1.Block || !Destroys(&before, &l.Status) || Awaits(tc.holder, values(l)) {
+				t.Fatalf("while the Volume is there the LUN is %+v", l.Status)
+			}
+			f.Holder, f.Volumes = nil, nil
+			if l.Status = Judge(l, f); l.Status.State != v1alpha1.LUNAvailable || l.Status.Volume != nil {
+				t.Errorf("afterwards it is %+v", l.Status)
 			}
 		})
 	}
