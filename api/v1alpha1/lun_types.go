@@ -186,7 +186,7 @@ const (
 	// LUNWiped: every byte of the disk reads as zero, by the disk's own word, and the disk is reserved for the
 	// wipe.
 	LUNWiped LUNWipeOutcome = "Wiped"
-	// LUNCleared: the disk is wiped, and has no reservation any more.
+	// LUNCleared: the disk is wiped, and reserved under a key from which any next volume takes it.
 	LUNCleared LUNWipeOutcome = "Cleared"
 	// LUNWipeFailed: the node cannot use the disk. Another one is chosen.
 	LUNWipeFailed LUNWipeOutcome = "Failed"

@@ -100,7 +100,7 @@ func TestAnAgentWipesTheLUNThatIsOrderedFromItsNode(t *testing.T) {
 	if w := s.wipeEnds(l); w.Outcome != v1alpha1.LUNCleared || w.Done != 16<<20 || !m.blank() {
 		t.Errorf("the wipe ended as %+v, and the disk is blank: %v", w, m.blank())
 	}
-	s.begins(alpha) // the next volume of the disk: it has no reservation any more
+	s.begins(alpha) // the next volume of the disk, which takes it from the key that the wipe has left
 	s.ends(alpha)
 }
 

@@ -248,11 +248,12 @@ func remain(l *look) (nodes []string) {
 
 // clears says whether the reservation of a deleted volume goes before this detach, and waits whether the
 // detach must wait for that of other nodes. The attachment with the first name is the last that goes:
-// with it goes the reservation, which nothing else ever gives up.
+// with it goes the reservation, which nothing else ever gives up. A disk that no node of the volume has taken keeps the
+// reservation that the wipe has left.
 func clears(l *look) (clears, waits bool) {
 	if v := l.facts.Record; v == nil || !v.Deleting || l.view.Link != ownership.Attached {
 		return false, false
 	}
 	others := remain(l)
-	return len(others) == 0, len(others) > 0 && l.facts.Me < slices.Min(others)
+	return len(others) == 0 && !l.view.Holder.IsNobodys(), len(others) > 0 && l.facts.Me < slices.Min(others)
 }

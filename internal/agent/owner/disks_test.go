@@ -255,12 +255,14 @@ func TestTheReservationGoesWithTheLastAttachmentOfADeletedVolume(t *testing.T) {
 	for name, test := range map[string]struct {
 		record *ownership.Volume
 		link   ownership.Link
+		holder ownership.RawKey
 		fails  string
 		want   string
 	}{
 		"no record was read":           {link: ownership.Attached, want: "Detach"},
 		"the volume is not deleted":    {record: &ownership.Volume{Replicas: entries("mr")}, link: ownership.Attached, want: "Detach"},
 		"the others are gone":          {record: &ownership.Volume{Deleting: true, Replicas: entries("ag" + "mr")}, link: ownership.Attached, want: "Clear, Detach"},
+		"no node had taken the disk":   {record: &ownership.Volume{Deleting: true, Replicas: entries("mr")}, link: ownership.Attached, holder: ownership.Nobodys("z", "wipe"), want: "Detach"},
 		"it cannot be cleared":         {record: &ownership.Volume{Deleting: true, Replicas: entries("mr")}, link: ownership.Attached, fails: "Clear", want: "Clear"},
 		"an earlier name is left":      {record: &ownership.Volume{Deleting: true, Replicas: entries("ar" + "mr" + "zr")}, link: ownership.Attached, want: "Detach"},
 		"a later name is left":         {record: &ownership.Volume{Deleting: true, Replicas: entries("mr" + "zr")}, link: ownership.Attached},
@@ -270,7 +272,7 @@ func TestTheReservationGoesWithTheLastAttachmentOfADeletedVolume(t *testing.T) {
 			b := onBench(t, ofDisks, ownership.Node{})
 			b.fails[test.fails] = errBroken
 			l := &look{id: volume, disk: theLUN}
-			l.facts.Me, l.facts.Record, l.view.Link = "m", test.record, test.link
+			l.facts.Me, l.facts.Record, l.view.Link, l.view.Holder = "m", test.record, test.link, test.holder
 			if more, err := b.c.Medium.carryOut(t.Context(), b.Owner, l, ownership.Action{Verb: ownership.Detach}); more || err != nil {
 				t.Errorf("more %v, %v", more, err)
 			}

@@ -19,7 +19,7 @@ func (w *world) free() {
 		w.t.Errorf("the LUN says %+v, and the disk is blank: %v", now, w.blank())
 	}
 	for _, node := range []string{"a", "b", "c"} {
-		if v, err := w.target.Node(node).Look(w.t.Context(), w.disk()); err != nil || v.Link == ownership.Attached && (v.Holder != 0 || node == "a") {
+		if v, err := w.target.Node(node).Look(w.t.Context(), w.disk()); err != nil || v.Link == ownership.Attached && (!v.Holder.IsNobodys() || v.Holding || node == "a") {
 			w.t.Errorf("node %s has the disk: %+v, %v", node, v, err)
 		}
 	}
@@ -72,15 +72,13 @@ func TestADeathAtAnyEffectIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// A node that the record calls gone is still attached and registered, and writes before each effect.
-func TestALateWriterIsShutOutUntilTheDiskIsWiped(t *testing.T) {
+// A node that the record calls gone is still attached and registered, and writes before each effect, and afterwards. Its
+// machine may have been suspended, and its Node deleted: then the record has it gone without a word of its own.
+func TestALateWriterIsShutOutFromTheWipeOn(t *testing.T) {
 	w := newWorld(t)
 	late := w.settles("b", tenancy, 0)
 	var accepted, refused int
 	w.before = func(string, int) {
-		if w.lun.Status.Wipe.Outcome != "" {
-			return
-		}
 		switch err := late.writes((accepted+refused)%size, "late"); {
 		case err == nil:
 			accepted++
@@ -96,6 +94,31 @@ func TestALateWriterIsShutOutUntilTheDiskIsWiped(t *testing.T) {
 	w.free()
 	if accepted == 0 || accepted > 10 || refused < 20 {
 		t.Errorf("%d writes were accepted, and %d refused", accepted, refused)
+	}
+	if err := late.writes(0, "secret"); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("it writes to a LUN that is free: %v", err)
+	}
+	w.free()
+	w.before = nil
+	next := w.settles("c", v1alpha1.Epoch{Number: 2, ID: "next"}, w.nobodys("c"))
+	if err := next.writes(0, "precious"); err != nil {
+		t.Errorf("the next volume cannot write: %v", err)
+	}
+	if err := late.writes(0, "secret"); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("it writes to the next volume: %v", err)
+	}
+}
+
+// No node of a volume has taken the disk since the last wipe.
+func TestADiskThatIsReservedForNobodyIsWipedAgain(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.process("a").lives())
+	w.nobodys("c")
+	w.order("b", v1alpha1.Epoch{Number: 9, ID: "again"})
+	check(t, w.process("b").lives())
+	w.nobodys("c")
+	if now := w.lun.Status.Wipe; now.Outcome != v1alpha1.LUNCleared || now.Node != "" {
+		t.Errorf("the LUN says %+v", now)
 	}
 }
 
@@ -116,7 +139,7 @@ func TestANodeThatSleptHarmsNoLaterVolume(t *testing.T) {
 			}
 			w.lun.Status = v1alpha1.LUNStatus{State: v1alpha1.LUNAvailable}
 			w.touch()
-			next = w.settles("c", v1alpha1.Epoch{Number: 2, ID: "next"}, 0)
+			next = w.settles("c", v1alpha1.Epoch{Number: 2, ID: "next"}, w.nobodys("c"))
 			if err := next.writes(0, "precious"); err != nil {
 				t.Fatal(err)
 			}

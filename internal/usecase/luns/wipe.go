@@ -25,9 +25,10 @@ import (
 //
 // Where a step lacks its proof, the LUN stays Released until an administrator acts.
 
-// Ended says whether the record of a Volume proves that no node has its disk, or ever gets it again. The Volume
-// is being deleted, which nothing takes back, no epoch is open, and each node that was counted has said by
-// itself that it has detached the disk. A Volume without a record proves nothing.
+// Ended says whether the record of a Volume proves that no node writes to its disk, or ever gets it again. The Volume
+// is being deleted, which nothing takes back, no epoch is open, and each node that was counted has said by itself that
+// it has detached the disk, or the cluster has no such node any more. The machine of the latter may be suspended, and
+// write when it resumes: the disk refuses it, during the wipe and after it. A Volume without a record proves nothing.
 func Ended(v *v1alpha1.Volume) bool {
 	r, err := record.From(v)
 	return err == nil && r.Deleting && !r.Primary.Phase.Open() &&
