@@ -40,7 +40,7 @@ func (s *Stock) Open(ctx context.Context, want wire.Want) (stream.Source, error)
 		return nil, wire.Errorf(wire.CannotResume, "streams of format %s do not go on from byte %d", able.Format, want.Resume.Offset)
 	}
 	q := provision.SendRequest{Volume: want.Volume, Base: want.Base, Target: want.Target, Resume: string(want.Resume.Token)}
-	if err := s.hold(ctx, want, provision.MaxHold); err != nil {
+	if err := s.hold(ctx, want, whileSent); err != nil {
 		return nil, err
 	}
 	after := context.WithoutCancel(ctx)
@@ -61,6 +61,9 @@ func (s *Stock) Open(ctx context.Context, want wire.Want) (stream.Source, error)
 	}()
 	return o, nil
 }
+
+// whileSent is how long the target of a stream under way is held: less than a pool allows, whose clock may be another.
+const whileSent = provision.MaxHold - time.Hour
 
 // hold keeps the target of a stream: the receiver and this node will have it in common, and perhaps no
 // later point. While the stream is under way the hold ends late, because this node may be restarted meanwhile, and
