@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/plain"
 	"berth.dev/berth/internal/quarantine"
 )
 
@@ -39,7 +39,7 @@ func (w adoptionWish) adoptSnapshot(cmd *cobra.Command, c client.Client, namespa
 		return err
 	}
 	for _, m := range manifests {
-		text, err := yaml.Marshal(m.Object)
+		text, err := plain.YAML(m.Object)
 		if err != nil {
 			return fmt.Errorf("writing the manifest of %s: %w", m.GetName(), err)
 		}

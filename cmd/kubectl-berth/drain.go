@@ -97,12 +97,14 @@ func (m *moving) empty(cmd *cobra.Command, c client.Client, node string, say fun
 		if !first && !m.clock.Now().Before(until) {
 			return fmt.Errorf("pods on node %s still want %d volumes after %v. The node stays cordoned: repeat the command, or kubectl uncordon %s", node, len(volumes), m.patience, node)
 		}
+		began := m.clock.Now() // what follows has a patience of its own
 		if volumes, err = m.prepare(cmd, node, volumes, say); err != nil {
 			return err
 		}
 		if err := m.move(cmd, c, node, volumes, say); err != nil {
 			return err
 		}
+		until = until.Add(m.clock.Since(began))
 	}
 }
 
@@ -181,7 +183,7 @@ func (m *moving) prepare(cmd *cobra.Command, node string, volumes []*leaving, sa
 	for {
 		var waits []string
 		for _, v := range volumes {
-			if v.Waits == "" {
+			if v.Waits == "" || !v.writes && len(v.pods) == 0 { // nobody is evicted
 				continue
 			}
 			line := fmt.Sprintf("volume %s waits: %s", v.Volume, v.Waits)
@@ -197,7 +199,7 @@ func (m *moving) prepare(cmd *cobra.Command, node string, volumes []*leaving, sa
 			return volumes, nil
 		}
 		if !m.clock.Now().Before(until) {
-			return nil, fmt.Errorf("no pod was evicted within %v, because of %d volumes. Node %s stays cordoned: repeat the command, or kubectl uncordon %s", m.patience, len(waits), node, node)
+			return nil, fmt.Errorf("%d volumes still wait after %v, and no pod that uses them was evicted. Node %s stays cordoned: repeat the command, or kubectl uncordon %s", len(waits), m.patience, node, node)
 		}
 		if err := m.pause(cmd.Context()); err != nil {
 			return nil, err

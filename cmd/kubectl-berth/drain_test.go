@@ -197,6 +197,19 @@ func TestADrainEndsWhenNoPodOnTheNodeWantsAVolume(t *testing.T) {
 	}
 }
 
+func TestAPodThatComesAfterALongMoveIsWaitedForToo(t *testing.T) {
+	minutes := func(n time.Duration) func(*stage) { return func(s *stage) { s.clock.Step(n * time.Minute) } }
+	again := func(s *stage) {
+		written(s)
+		comes("node-1")(s)
+	}
+	s := newStage(t, interceptor.Funcs{}, managed(asItIs), released, minutes(4), taken, again, minutes(2))
+	out, err := s.drain("node-1", "--yes")
+	if err != nil || s.hasPod() || strings.Count(out, "pod shop/db is evicted\n") != 2 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestWhatIsDoneFollowsFromNoOldState(t *testing.T) {
 	old := 0
 	s := newStage(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"berth.dev/berth/internal/plain"
 )
@@ -43,18 +41,20 @@ func (o *output) check() error {
 func (o *output) write(to io.Writer, answer any, text func(to io.Writer, wide bool) error) error {
 	switch o.form {
 	case asJSON:
-		e := json.NewEncoder(to)
-		e.SetIndent("", "  ")
-		return e.Encode(answer)
+		return writeDocument(to, plain.JSON, answer)
 	case asYAML:
-		document, err := yaml.Marshal(answer)
-		if err != nil {
-			return err
-		}
-		_, err = to.Write(document)
-		return err
+		return writeDocument(to, plain.YAML, answer)
 	}
 	return text(to, o.form == asWide)
+}
+
+func writeDocument(to io.Writer, encode func(any) ([]byte, error), answer any) error {
+	document, err := encode(answer)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(document)
+	return err
 }
 
 // table prints rows below a header. Those after the first narrow columns are for the wide form.

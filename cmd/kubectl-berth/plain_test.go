@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/schedule"
@@ -57,10 +58,14 @@ func TestAnErrorIsOneLineWhoeverWroteIt(t *testing.T) {
 	}
 }
 
-func TestADocumentHasTheTextOfOthersAsItIs(t *testing.T) {
-	out, _, err := run(t, forger, interceptor.Funcs{}, "nodes", "-o", "json")
-	var rows []survey.Node
-	if err != nil || json.Unmarshal([]byte(out), &rows) != nil || rows[0].Message != forged || strings.Contains(out, "\x1b") {
-		t.Errorf("%v: %q", err, out)
+func TestADocumentHasTheTextOfOthersAndGivesNoOrders(t *testing.T) {
+	for form, read := range map[string]func([]byte, any) error{
+		"json": json.Unmarshal, "yaml": func(text []byte, to any) error { return yaml.Unmarshal(text, to) },
+	} {
+		out, _, err := run(t, forger, interceptor.Funcs{}, "nodes", "-o", form)
+		var rows []survey.Node
+		if err != nil || read([]byte(out), &rows) != nil || rows[0].Message != forged || strings.ContainsAny(out, "\x1b\u009b") {
+			t.Errorf("%s: %v: %q", form, err, out)
+		}
 	}
 }

@@ -53,7 +53,7 @@ func newRootCommand(connect connector) *cobra.Command {
 	return root
 }
 
-// showPlainly keeps what objects say from giving orders to the terminal. Encoders escape it in documents.
+// showPlainly keeps what objects say from giving orders to the terminal. In documents it is escaped: see plain.JSON.
 func showPlainly(cmd *cobra.Command) {
 	cmd.SetErr(plain.Writer{To: cmd.ErrOrStderr()})
 	if form := cmd.Flags().Lookup("output"); form == nil || form.Value.String() != asJSON && form.Value.String() != asYAML {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/plain"
 )
 
 const (
@@ -178,7 +178,7 @@ func (o Options) objects(ctx context.Context, a *archive, k kind) ([]unstructure
 		if k.wanted != nil && !k.wanted(&found[i], o.Manifest.Namespace) || !Redact(&found[i], o.Manifest.Namespace) {
 			continue
 		}
-		document, err := yaml.Marshal(found[i].Object)
+		document, err := plain.YAML(found[i].Object)
 		if err != nil {
 			a.miss(path, err)
 			continue

@@ -3,11 +3,16 @@
 package plain
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Line folds a text into one line without tabs, so that none of it begins a line or a column of its own.
@@ -15,6 +20,35 @@ func Line(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return strings.ContainsRune("\n\t\r\v\f\u0085\u2028\u2029", r)
 	}), " ")
+}
+
+// JSON is the document of a value, with a line for each part. Its strings are what they were, and what a terminal
+// obeys in them is escaped: encoding/json escapes only a part of it.
+func JSON(v any) ([]byte, error) {
+	var document bytes.Buffer
+	e := json.NewEncoder(&document)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, r := range document.String() {
+		if obeyed(r) { // in a string, and none has more than 16 bits
+			fmt.Fprintf(&out, `\u%04x`, r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// YAML is the same document as YAML.
+func YAML(v any) ([]byte, error) {
+	document, err := JSON(v)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(document)
 }
 
 // Writer replaces what a terminal obeys, and what turns the direction of a text, by its name. Lines and tabs
@@ -35,7 +69,7 @@ func visible(s string) string {
 		switch {
 		case r == utf8.RuneError && size == 1: // a terminal of bytes may obey it
 			out.WriteString(`\x` + strconv.FormatUint(uint64(s[0]), 16))
-		case r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)):
+		case obeyed(r):
 			quoted := strconv.QuoteRuneToASCII(r)
 			out.WriteString(quoted[1 : len(quoted)-1])
 		default:
@@ -44,4 +78,9 @@ func visible(s string) string {
 		s = s[size:]
 	}
 	return out.String()
+}
+
+// obeyed tells whether a terminal does something else with a character than to show it.
+func obeyed(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 }
