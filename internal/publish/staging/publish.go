@@ -73,15 +73,20 @@ func (s *Service) bind(ctx context.Context, record provision.Volume, r PublishRe
 }
 
 // refuseSecond keeps a volume for a single writer to one target. Calls for one
-// volume come one at a time, so no target can appear between this check and the bind.
+// volume come one at a time, so no target can appear between this check and the bind. A target that
+// has the volume got it while no other had it. Then the other paths are no second pod's: the kubelet
+// binds a raw device, and a subPath, once more for the pod, at paths that are its own matter.
 func (s *Service) refuseSecond(record provision.Volume, r PublishRequest) error {
 	mounted, err := s.mounts(record)
 	if err != nil {
 		return fmt.Errorf("reading mount table: %w", err)
 	}
-	own := []string{s.dir.Resolve(r.Target), s.dir.Resolve(r.StagingPath)}
+	if slices.Contains(mounted, s.dir.Resolve(r.Target)) {
+		return nil
+	}
+	staged := s.dir.Resolve(r.StagingPath)
 	for _, path := range mounted {
-		if !slices.Contains(own, path) {
+		if path != staged {
 			return fmt.Errorf("%w: volume %s is for a single pod and is published at %s already", provision.ErrInUse, r.ID, path)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -98,6 +99,56 @@ func TestASingleWriterHasOneTarget(t *testing.T) {
 				t.Errorf("after the first pod ended: %v", err)
 			}
 		})
+	}
+}
+
+// The kubelet binds what it was given once more, and after its restart it publishes again.
+func TestWhatTheKubeletBindsForASingleWriterIsNoSecondPod(t *testing.T) {
+	for name, test := range map[string]struct{ fs, target, again string }{
+		"a raw device": {"", "volumeDevices/publish/pvc-1/uid-1", "volumeDevices/pvc-1/dev/uid-1"},
+		"a subPath":    {"ext4", "pods/uid-1/volumes/pvc-1/mount", "pods/uid-1/volume-subpaths/pvc-1/c/0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.volume(t, id, test.fs)
+			n.stage(t, id)
+			first, second := n.publication(id, test.target), n.publication(id, "pod2")
+			first.Exclusive, second.Exclusive = true, true
+			if err := n.Publish(t.Context(), first); err != nil {
+				t.Fatal(err)
+			}
+			n.kubeletBinds(t, first, test.again)
+			n.restart()
+			if err := n.Publish(t.Context(), first); err != nil {
+				t.Errorf("to its own target once more: %v", err)
+			}
+			for range 2 { // while the first pod has it, and while only the kubelet's bind is left of that
+				if err := n.Publish(t.Context(), second); !errors.Is(err, provision.ErrInUse) || exists(second.Target) {
+					t.Errorf("to a second pod: %v; want %v and no target", err, provision.ErrInUse)
+				}
+				if err := n.Unpublish(t.Context(), id, first.Target); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := n.mounts.Unmount(t.Context(), n.path(test.again)); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Publish(t.Context(), second); err != nil {
+				t.Errorf("to a second pod after the first one ended: %v", err)
+			}
+		})
+	}
+}
+
+// kubeletBinds binds what was published at a second path, without Berth.
+func (n *node) kubeletBinds(t *testing.T, published PublishRequest, path string) {
+	t.Helper()
+	b := mount.BindRequest{Content: n.record(t, published.ID).Content, Target: n.path(path)}
+	if !published.Block {
+		b.Source = published.Target
+	}
+	if err := n.mounts.Bind(t.Context(), b); err != nil {
+		t.Fatal(err)
 	}
 }
 
