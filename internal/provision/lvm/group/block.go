@@ -34,11 +34,12 @@ type Mapping struct {
 // name of a directory that all its plugins share.
 const publishes = "/volumeDevices/"
 
-// volumeMapping matches the device mapper's names of logical volumes with ids of Berth's.
-var volumeMapping = regexp.MustCompile(`[^-]-(pvc|vol|inline)--`)
+// volumeMapping matches the device mapper's names of logical volumes with ids of Berth's: of volumes and
+// snapshots, and of the cows that a thick copy is filled from. All of them show what a pod wrote.
+var volumeMapping = regexp.MustCompile(`[^-]-(cow--)?(pvc|vol|inline|snap)--`)
 
-// IsVolume says whether a device has the name of a logical volume with an id of Berth's. Pods write
-// to it, whatever it is made of. LVM's filter goes by the name, so IsVolume does not ask for the uuid.
+// IsVolume says whether a device has the name of a logical volume with an id of Berth's. Pods wrote
+// its bytes, whatever it is made of. LVM's filter goes by the name, so IsVolume does not ask for the uuid.
 func (b Block) IsVolume() bool { return volumeMapping.MatchString(b.Mapping) }
 
 // zvol begins the kernel's names of the volumes of ZFS.

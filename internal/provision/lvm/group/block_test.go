@@ -19,6 +19,8 @@ func TestDevicesThatPodsWriteToAreTold(t *testing.T) {
 		"an encrypted disk":         {"dm-5", map[string]Block{"dm-5": {Below: []string{"sda"}, Mapping: "luks-1"}}, ""},
 		"a loop device over a file": {"loop0", map[string]Block{"loop0": {Backing: "/srv/vg.img"}}, ""},
 		"a foreign logical volume":  {"dm-5", map[string]Block{"dm-5": {Mapping: "vg0-root"}}, ""},
+		"a logical volume of a group named like a cow":     {"dm-5", map[string]Block{"dm-5": {Mapping: "my--cow--snap--1-root"}}, ""},
+		"a foreign snapshot of LVM's":                      {"dm-5", map[string]Block{"dm-5": {Mapping: "vg0-snap"}}, ""},
 		"a logical volume of a group with a similar name":  {"dm-5", map[string]Block{"dm-5": {Mapping: "my--pvc--1-root"}}, ""},
 		"a disk of a volume group in a manual loop device": {"sda", map[string]Block{"loop1": {Backing: "/dev/sda", Over: "sda"}}, ""},
 
@@ -36,6 +38,11 @@ func TestDevicesThatPodsWriteToAreTold(t *testing.T) {
 		"a Ceph block device":               {"rbd0", map[string]Block{"rbd0": {}}, "network"},
 		"a whole disk of Berth":             {"sdb1", map[string]Block{"sdb1": {Below: []string{"sdb"}, Partition: "pvc-00000000000000000000000000000001"}}, "whole disk"},
 		"a volume":                          {"dm-0", nil, "vg0-pvc--1"},
+		"a snapshot":                        {"dm-6", map[string]Block{"dm-6": {Mapping: "vg0-snap--1", Below: []string{"sda"}}}, "vg0-snap--1"},
+		"a cow for a snapshot":              {"dm-6", map[string]Block{"dm-6": {Mapping: "vg0-cow--snap--1", Below: []string{"sda"}}}, "vg0-cow--snap--1"},
+		"a cow for a clone":                 {"dm-6", map[string]Block{"dm-6": {Mapping: "vg0-cow--pvc--2", Below: []string{"sda"}}}, "vg0-cow--pvc--2"},
+		"what the origin of a cow is on":    {"dm-6", map[string]Block{"dm-6": {Mapping: "vg0-pvc--1-real", Below: []string{"sda"}}}, "vg0-pvc--1-real"},
+		"what a cow is on":                  {"dm-6", map[string]Block{"dm-6": {Mapping: "vg0-cow--pvc--2-cow", Below: []string{"sda"}}}, "vg0-cow--pvc--2-cow"},
 		"an array over loop devices":        {"md127", map[string]Block{"md127": {Below: []string{"sda", "loop0"}}, "loop0": {Over: "dm-0"}}, "it is on loop0"},
 		"an encrypted device over a volume": {"dm-5", map[string]Block{"dm-5": {Below: []string{"dm-0"}}}, "it is on dm-0"},
 	} {

@@ -75,15 +75,19 @@ func TestTheFilterRejectsOnlyDevicesThatPodsWriteTo(t *testing.T) {
 	blocks := map[string]Block{
 		"sda": {}, "sdb": {}, "sdb1": {Below: []string{"sdb"}, Partition: "pvc-1"}, "loop1": {Backing: "/srv/vg.img"}, "loop10": {Over: "dm-0"},
 		"dm-0": {Mapping: "vg0-pvc--1"}, "dm-1": {Mapping: "luks", Below: []string{"loop10"}}, "zd0": {},
+		"dm-2": {Mapping: "vg0-snap--1"}, "dm-3": {Mapping: "vg0-cow--snap--1"}, "dm-4": {Mapping: "vg0-cow--pvc--2"},
 		"cciss!c0d0p1": {Partition: "pvc-2", Below: []string{"cciss!c0d0"}},
 	}
 	got := Patterns(WrittenByPods(blocks), blocks)
-	for _, path := range []string{"/dev/loop10", "/dev/sdb1", "/dev/dm-1", "/dev/zd0", "/dev/zd0p1", "/dev/nbd0", "/dev/rbd3", "/dev/mapper/vg0-pvc--1", "/dev/cciss/c0d0p1"} {
+	for _, path := range []string{
+		"/dev/loop10", "/dev/sdb1", "/dev/dm-1", "/dev/zd0", "/dev/zd0p1", "/dev/nbd0", "/dev/rbd3", "/dev/cciss/c0d0p1",
+		"/dev/mapper/vg0-pvc--1", "/dev/mapper/vg0-snap--1", "/dev/mapper/vg0-cow--snap--1", "/dev/mapper/vg0-cow--pvc--2",
+	} {
 		if !rejects(got, path) {
 			t.Errorf("%s is not rejected by %v", path, got)
 		}
 	}
-	for _, path := range []string{"/dev/sda", "/dev/sdb", "/dev/sdb10", "/dev/loop1", "/dev/loop100", "/dev/mapper/my--pvc--1-root", "/dev/mapper/mpatha"} {
+	for _, path := range []string{"/dev/sda", "/dev/sdb", "/dev/sdb10", "/dev/loop1", "/dev/loop100", "/dev/mapper/my--pvc--1-root", "/dev/mapper/vg0-snap", "/dev/mapper/mpatha"} {
 		if rejects(got, path) {
 			t.Errorf("%s is rejected by %v", path, got)
 		}
