@@ -86,7 +86,8 @@ type Mounter interface {
 	Unmount(ctx context.Context, target string) error
 
 	// Grow makes a filesystem mounted at the target as large as its device. It
-	// returns at once if it is as large already.
+	// returns at once if it is as large already. A read-only filesystem stays as it is, which is
+	// no error: nothing can be written to it until it is mounted anew, and then it is grown.
 	Grow(ctx context.Context, r GrowRequest) error
 
 	// Trim discards the free blocks in a part of a filesystem that is mounted at the target. The

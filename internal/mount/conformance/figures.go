@@ -30,6 +30,34 @@ func grows(t *testing.T, f fixture) {
 	}
 }
 
+func growsLater(t *testing.T, f fixture) {
+	for _, fs := range []string{provision.Ext4, provision.XFS} {
+		dev := f.Device(fs)
+		r := f.request(dev, fs, fs)
+		grown := func(readOnly bool) int64 {
+			r.ReadOnly = readOnly
+			if err := f.Mounter.Mount(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			defer f.unmount(t, r.Target)
+			if readOnly {
+				f.Enlarge(dev)
+			}
+			before := f.stats(t, r.Target)
+			if err := f.Mounter.Grow(t.Context(), mount.GrowRequest{Content: dev.Content, Target: r.Target, Filesystem: fs}); err != nil {
+				t.Errorf("growing %s, read-only %v: %v", fs, readOnly, err)
+			}
+			return f.stats(t, r.Target).Total - before.Total
+		}
+		if by := grown(true); by != 0 {
+			t.Errorf("%s grew by %d bytes while it was read-only", fs, by)
+		}
+		if by := grown(false); by < 56<<20 {
+			t.Errorf("%s grew by %d bytes once it was writable, want nearly 64 MiB", fs, by)
+		}
+	}
+}
+
 func growsNothing(t *testing.T, f fixture) {
 	dev := f.Device(provision.Ext4)
 	r := mount.GrowRequest{Content: dev.Content, Target: f.at("a"), Filesystem: provision.Ext4}

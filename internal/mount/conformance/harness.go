@@ -54,6 +54,7 @@ func Run(t *testing.T, start func(*testing.T) Harness) {
 		"unmounting can be repeated and keeps the mount point": unmounts,
 		"a busy mount is in use":                               busy,
 		"a filesystem grows with its device while mounted":     grows,
+		"a read-only filesystem grows once it is writable":     growsLater,
 		"growing an unmounted volume is refused":               growsNothing,
 		"a trim goes to the end of the filesystem by parts":    trims,
 		"a trim of what cannot be trimmed is refused":          trimsNothing,

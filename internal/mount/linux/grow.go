@@ -39,8 +39,8 @@ func (m *Mounter) grow(r mount.GrowRequest) error {
 	if entry == nil || !source.holds(entry) {
 		return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Content.Source, r.Target)
 	}
-	if r.Content.IsTree() {
-		return nil // it grew with its quota
+	if r.Content.IsTree() || readOnlyFilesystem(entry) {
+		return nil // a tree grew with its quota
 	}
 	device, err := source.size()
 	if err != nil {

@@ -152,5 +152,11 @@ func holds(e *mountinfo.Info, device uint64) bool {
 
 // readOnly is true of a read-only mount and of a mount of a read-only filesystem.
 func readOnly(e *mountinfo.Info) bool {
-	return slices.Contains(strings.Split(e.Options, ","), "ro") || slices.Contains(strings.Split(e.VFSOptions, ","), "ro")
+	return slices.Contains(strings.Split(e.Options, ","), "ro") || readOnlyFilesystem(e)
+}
+
+// readOnlyFilesystem is true if no mount of the filesystem can be written, and not of a read-only mount beside
+// writable ones.
+func readOnlyFilesystem(e *mountinfo.Info) bool {
+	return slices.Contains(strings.Split(e.VFSOptions, ","), "ro")
 }

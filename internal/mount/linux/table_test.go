@@ -34,3 +34,21 @@ func TestAnotherSELinuxContextThanAskedIsAConflictThatNamesBoth(t *testing.T) {
 		})
 	}
 }
+
+func TestAReadOnlyBindOfAWritableFilesystemIsNoReadOnlyFilesystem(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mount, filesystem  string
+		readOnly, ofItself bool
+	}{
+		"a writable mount":                         {"rw,relatime", "rw,errors=remount-ro", false, false},
+		"a read-only bind of a writable mount":     {"ro,relatime", "rw,errors=remount-ro", true, false},
+		"a read-only filesystem":                   {"ro,relatime", "ro,errors=remount-ro", true, true},
+		"a filesystem that the kernel gave up on":  {"rw,relatime", "ro,errors=remount-ro", true, true},
+		"a filesystem with an option that says ro": {"rw,relatime", "rw,norecovery,errors=ro", false, false},
+	} {
+		e := &mountinfo.Info{Options: tc.mount, VFSOptions: tc.filesystem}
+		if readOnly(e) != tc.readOnly || readOnlyFilesystem(e) != tc.ofItself {
+			t.Errorf("%s: the mount is read-only: %v, the filesystem: %v", name, readOnly(e), readOnlyFilesystem(e))
+		}
+	}
+}

@@ -29,9 +29,11 @@ type Mounter struct {
 }
 
 type entry struct {
-	content     provision.Content
-	block       bool
-	readOnly    bool
+	content  provision.Content
+	block    bool
+	readOnly bool
+	// sealed says that the filesystem itself is read-only, and not only this mount.
+	sealed      bool
 	context     string
 	closeDevice func()
 }
@@ -54,7 +56,7 @@ func (m *Mounter) Mount(ctx context.Context, r mount.Request) error {
 	if err != nil {
 		return err
 	}
-	want := entry{content: r.Content, readOnly: r.ReadOnly, context: mount.Context(r.Options)}
+	want := entry{content: r.Content, readOnly: r.ReadOnly, sealed: r.ReadOnly, context: mount.Context(r.Options)}
 	if done, err := m.mounted(r.Target, want); done || err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (m *Mounter) Bind(ctx context.Context, r mount.BindRequest) error {
 		if err := source.labelled(r.Source, want); err != nil {
 			return err
 		}
-		want.readOnly, want.context = want.readOnly || source.readOnly, source.context
+		want.readOnly, want.sealed, want.context = want.readOnly || source.readOnly, source.sealed, source.context
 	}
 	if done, err := m.mounted(r.Target, want); done || err != nil {
 		return err
@@ -130,10 +132,13 @@ func (m *Mounter) Grow(ctx context.Context, r mount.GrowRequest) error {
 	if err != nil {
 		return err
 	}
-	if e, ok := m.mounts[r.Target]; !ok || e.content != r.Content || e.block {
+	e, ok := m.mounts[r.Target]
+	if !ok || e.content != r.Content || e.block {
 		return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Content.Source, r.Target)
 	}
-	m.sizes[r.Content.Source] = v.Size
+	if !e.sealed {
+		m.sizes[r.Content.Source] = v.Size
+	}
 	return nil
 }
 

@@ -31,6 +31,46 @@ func TestExpandGrowsTheFilesystemToItsDevice(t *testing.T) {
 	}
 }
 
+// Else an expansion of the claim would fail at every try, and no further pod could have it.
+func TestAFilesystemThatOnlyReadersHaveIsExpandedOnceItIsWritable(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "ext4")
+	n.stage(t, id)
+	r := StageRequest{ID: id, Path: n.path("stage-" + id), ReadOnly: true}
+	total := func() int64 {
+		t.Helper()
+		figures, err := n.Stats(t.Context(), id, r.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return figures.Total
+	}
+	again := func(readOnly bool) {
+		t.Helper()
+		r.ReadOnly = readOnly
+		if err := errors.Join(n.Unstage(t.Context(), id, r.Path), n.Stage(t.Context(), r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := n.pool.Expand(t.Context(), provision.ExpandRequest{ID: id, Size: 128 * mib}); err != nil {
+		t.Fatal(err)
+	}
+	again(true)
+	n.publish(t, id, "pod1")
+	for _, path := range []string{r.Path, n.path("pod1")} {
+		if size, err := n.Expand(t.Context(), id, path, 128*mib); err != nil || size != 128*mib || total() != 64*mib {
+			t.Errorf("read-only: size %d, %v, and the filesystem has %d; want it as it was", size, err, total())
+		}
+	}
+	if err := n.Unpublish(t.Context(), id, n.path("pod1")); err != nil {
+		t.Fatal(err)
+	}
+	again(false)
+	if total() != 128*mib {
+		t.Errorf("the filesystem has %d bytes once it is writable", total())
+	}
+}
+
 func TestABlockVolumeHasATotalAndNothingToGrow(t *testing.T) {
 	n := newNode(t)
 	n.volume(t, id, "")

@@ -64,9 +64,6 @@ func (s *Service) use(ctx context.Context, r StageRequest) error {
 	}); err != nil {
 		return fmt.Errorf("mounting volume %s: %w", r.ID, err)
 	}
-	if r.ReadOnly {
-		return nil
-	}
 	// The device may have grown while the volume was not mounted.
 	return s.grow(ctx, record, r.Path)
 }
