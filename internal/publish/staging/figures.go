@@ -36,7 +36,8 @@ func (s *Service) Stats(ctx context.Context, id, path string) (Figures, error) {
 
 // Expand grows the filesystem of a volume that is mounted at a path to its
 // device, which must have grown to at least size, and returns the device's
-// size. On a raw block volume there is nothing to grow.
+// size. On a raw block volume there is nothing to grow, and the path does not count: the kubelet
+// names that of the pod which got the device last, also after that pod has ended.
 func (s *Service) Expand(ctx context.Context, id, path string, size int64) (device int64, err error) {
 	end, err := s.begin(id)
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *Service) Expand(ctx context.Context, id, path string, size int64) (devi
 }
 
 func (s *Service) expanded(ctx context.Context, id, path string, size int64) (device int64, err error) {
-	record, err := s.at(ctx, id, path)
+	record, err := s.usable(ctx, id)
 	if err != nil {
 		return 0, err
 	}
@@ -59,7 +60,7 @@ func (s *Service) expanded(ctx context.Context, id, path string, size int64) (de
 		if err := r.Rescan(ctx, id); err != nil {
 			return 0, err
 		}
-		if record, err = s.at(ctx, id, path); err != nil {
+		if record, err = s.usable(ctx, id); err != nil {
 			return 0, err
 		}
 	}
@@ -69,13 +70,16 @@ func (s *Service) expanded(ctx context.Context, id, path string, size int64) (de
 	if record.IsRaw() {
 		return record.Size, nil
 	}
+	if err := s.shown(record, path); err != nil {
+		return 0, err
+	}
 	if err := s.grow(ctx, record, path); err != nil {
 		return 0, notFound(err)
 	}
 	return record.Size, nil
 }
 
-// at returns the record of a volume that is mounted at a path.
+// at returns the record of a volume that is mounted or bound at a path.
 func (s *Service) at(ctx context.Context, id, path string) (provision.Volume, error) {
 	if err := checkID(id); err != nil {
 		return provision.Volume{}, err
@@ -84,14 +88,19 @@ func (s *Service) at(ctx context.Context, id, path string) (provision.Volume, er
 	if err != nil {
 		return provision.Volume{}, err
 	}
+	return record, s.shown(record, path)
+}
+
+// shown returns ErrNotFound unless a volume is mounted or bound at a path.
+func (s *Service) shown(record provision.Volume, path string) error {
 	mounted, err := s.mounts(record)
 	if err != nil {
-		return provision.Volume{}, fmt.Errorf("reading mount table: %w", err)
+		return fmt.Errorf("reading mount table: %w", err)
 	}
 	if !slices.Contains(mounted, s.dir.Resolve(path)) {
-		return provision.Volume{}, fmt.Errorf("%w: volume %s is not at %.200q", provision.ErrNotFound, id, path)
+		return fmt.Errorf("%w: volume %s is not at %.200q", provision.ErrNotFound, record.ID, path)
 	}
-	return record, nil
+	return nil
 }
 
 // notFound turns ErrNotMounted, of a mount that went away meanwhile, into ErrNotFound.

@@ -90,6 +90,26 @@ func TestABlockVolumeHasATotalAndNothingToGrow(t *testing.T) {
 	}
 }
 
+func TestABlockVolumeOfTwoPodsIsExpandedAfterThePodThatGotItLastHasEnded(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "")
+	n.stage(t, id)
+	n.publish(t, id, "dev1")
+	n.publish(t, id, "dev2")
+	if err := n.Unpublish(t.Context(), id, n.path("dev2")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Expand(t.Context(), id, n.path("dev2"), 128*mib); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("error %v before the device grew; want %v", err, provision.ErrUnavailable)
+	}
+	if _, err := n.pool.Expand(t.Context(), provision.ExpandRequest{ID: id, Size: 128 * mib}); err != nil {
+		t.Fatal(err)
+	}
+	if size, err := n.Expand(t.Context(), id, n.path("dev2"), 128*mib); err != nil || size != 128*mib {
+		t.Errorf("size %d, %v", size, err)
+	}
+}
+
 func TestAVolumeThatIsNotAtThePathIsNotFound(t *testing.T) {
 	n := newNode(t)
 	n.volume(t, id, "ext4")
