@@ -75,11 +75,14 @@ func (s *Service) begin(ctx context.Context, v volume) (end func(), err error) {
 
 func (v volume) mark() Mark { return Mark{v.id, v.owner} }
 
+// errAnothers says that a volume with the id is another pod's.
+var errAnothers = fmt.Errorf("%w: another pod has the id", provision.ErrConflict)
+
 // check refuses a record that is not the volume's or cannot be used.
 func (v volume) check(record provision.Volume) error {
 	switch {
 	case record.Inline != v.owner:
-		return fmt.Errorf("%w: %s belongs to volume %s of pod %s", provision.ErrConflict, v, record.Inline.Name, record.Inline.PodUID)
+		return fmt.Errorf("%w: %s belongs to volume %s of pod %s", errAnothers, v, record.Inline.Name, record.Inline.PodUID)
 	case record.Problem != "":
 		return fmt.Errorf("%w: %s: %s", provision.ErrUnavailable, v, record.Problem)
 	}

@@ -43,8 +43,12 @@ func (s *Service) Unpublish(ctx context.Context, handle, target string) error {
 	return err
 }
 
+// leftToSweep says whether the pools are the reason that data cannot be deleted now: one does not work, or two
+// hold the volume, as after the disk was copied. Which of them is right only an administrator can tell, and the
+// pod does not wait for that.
 func leftToSweep(err error) bool {
-	return errors.Is(err, provision.ErrPoolMissing) || errors.Is(err, provision.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, provision.ErrPoolMissing) || errors.Is(err, provision.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, provision.ErrConflict) && !errors.Is(err, errAnothers)
 }
 
 // remove deletes a volume that is mounted nowhere, and then its mark.

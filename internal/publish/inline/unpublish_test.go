@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
@@ -27,9 +28,11 @@ func TestUnpublishCanBeRepeatedAndNeedsNoVolume(t *testing.T) {
 
 func TestAPodCanEndAlthoughItsPoolDoesNotWork(t *testing.T) {
 	for what, breaks := range map[string]func(n *node){
-		"the pool is not available": func(n *node) { n.fails["Delete"] = provision.ErrUnavailable },
-		"the pool is missing":       func(n *node) { n.fails["Delete"] = provision.ErrPoolMissing },
-		"the pool does not answer":  func(n *node) { n.Service.disks = hanging{n.Service.disks} },
+		"the pool is not available":          func(n *node) { n.fails["Delete"] = provision.ErrUnavailable },
+		"the pool is missing":                func(n *node) { n.fails["Delete"] = provision.ErrPoolMissing },
+		"two pools have the volume":          func(n *node) { n.fails["Get"] = provision.ErrConflict },
+		"it is found in two pools meanwhile": func(n *node) { n.fails["Delete"] = provision.ErrConflict },
+		"the pool does not answer":           func(n *node) { n.Service.disks = hanging{n.Service.disks} },
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -44,6 +47,12 @@ func TestAPodCanEndAlthoughItsPoolDoesNotWork(t *testing.T) {
 				}
 				n.kubeletForgets()
 				n.here.Delete(uid)
+				n.clock.SetTime(n.clock.Now().Add(askInterval))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := n.Sweep(ctx, n.Pools()); err == nil || n.record() == nil || !n.marked() {
+					t.Errorf("swept meanwhile: %v, record %v; want the data and its mark to wait", err, n.record())
+				}
 				clear(n.fails)
 				n.restart()
 				n.sweep()
