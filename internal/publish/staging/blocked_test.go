@@ -3,6 +3,7 @@ package staging
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -73,8 +74,58 @@ func TestASecondCallForABusyVolumeIsRefusedAtOnce(t *testing.T) {
 	n.stage(t, id)
 }
 
-func TestStageWaitsForTheReplicaWorkerButPublishDoesNot(t *testing.T) {
+func TestAPodsEndAndItsFiguresDoNotWaitForTheReplicaWorkerButTheRestDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.volume(t, id, "ext4")
+		n.stage(t, id)
+		n.publish(t, id, "pod1")
+		unlock, err := n.locks.Lock(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.Stats(t.Context(), id, n.path("pod1")); err != nil {
+			t.Error(err)
+		}
+		if err := n.Unpublish(t.Context(), id, n.path("pod1")); err != nil {
+			t.Error(err)
+		}
+		unlock()
+		for call, do := range waiting {
+			unlock, err := n.locks.Lock(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() { done <- do(t.Context(), n) }()
+			synctest.Wait()
+			if len(done) > 0 {
+				t.Fatalf("%s did not wait: %v", call, <-done)
+			}
+			unlock()
+			if err := <-done; err != nil {
+				t.Errorf("%s: %v", call, err)
+			}
+			n.stage(t, id)
+		}
+	})
+}
+
+// waiting are the calls for a staged volume that wait for the replica worker.
+var waiting = map[string]func(ctx context.Context, n *node) error{
+	"stage": func(ctx context.Context, n *node) error {
+		return n.Stage(ctx, StageRequest{ID: id, Path: n.path("stage-" + id)})
+	},
+	"publish": func(ctx context.Context, n *node) error { return n.Publish(ctx, n.publication(id, "pod2")) },
+	"unstage": func(ctx context.Context, n *node) error { return n.Unstage(ctx, id, n.path("stage-"+id)) },
+	"expand": func(ctx context.Context, n *node) error {
+		_, err := n.Expand(ctx, id, n.path("stage-"+id), 0)
+		return err
+	},
+}
+
+func TestAWaitingCallEndsWithItsCaller(t *testing.T) {
+	for call, do := range waiting {
 		n := newNode(t)
 		n.volume(t, id, "ext4")
 		n.stage(t, id)
@@ -82,44 +133,46 @@ func TestStageWaitsForTheReplicaWorkerButPublishDoesNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.publish(t, id, "pod1")
-		if _, err := n.Stats(t.Context(), id, n.path("pod1")); err != nil {
-			t.Error(err)
-		}
-		if err := n.Unpublish(t.Context(), id, n.path("pod1")); err != nil {
-			t.Error(err)
-		}
+		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- n.Unstage(t.Context(), id, n.path("stage-"+id)) }()
-		synctest.Wait()
-		select {
-		case err := <-done:
-			t.Fatalf("unstage did not wait: %v", err)
-		default:
+		go func() { done <- do(ctx, n) }()
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v; want %v", call, err, context.Canceled)
+		}
+		if _, err := n.calls.TryLock(id); err != nil {
+			t.Errorf("%s: the volume stays busy", call)
 		}
 		unlock()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	}
 }
 
-func TestAWaitingCallEndsWithItsCaller(t *testing.T) {
-	n := newNode(t)
-	n.volume(t, id, "ext4")
-	unlock, err := n.locks.Lock(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unlock()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- n.Stage(ctx, StageRequest{ID: id, Path: n.path("stage")}) }()
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v; want %v", err, context.Canceled)
-	}
-	if _, err := n.calls.TryLock(id); err != nil {
-		t.Error("the volume stays busy")
-	}
+// A device that is bound and not open yet looks unused to its provisioner.
+func TestADeletionThatBeginsWhileABlockVolumeIsGivenToAPodFindsThePod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.volume(t, id, "")
+		n.stage(t, id)
+		found, source := make(chan []string, 1), n.record(t, id).Content.Source
+		n.seen = func(operation string) error {
+			if operation != "get" {
+				return nil
+			}
+			go func() {
+				unlock, err := n.locks.Lock(t.Context(), id)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer unlock()
+				found <- n.mounts.Mounts(source)
+			}()
+			synctest.Wait()
+			return nil
+		}
+		n.publish(t, id, "pod1")
+		if got, want := <-found, []string{n.path("pod1")}; !slices.Equal(got, want) {
+			t.Errorf("the deletion finds the volume at %v, want %v", got, want)
+		}
+	})
 }

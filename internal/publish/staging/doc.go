@@ -17,7 +17,7 @@
 //     device, checks that it is taken in one step with each bind, and gives it up after the last
 //     unmount. Volumes with one copy have nothing to take.
 //   - A volume has one call at a time: a second one is refused at once, and none
-//     waits for another volume. While the Owner fetches data no call is under way yet. Stage,
+//     waits for another volume. While the Owner fetches data no call is under way yet. Stage, Publish,
 //     Unstage and Expand also take the lock that they share with the replica worker, because they
-//     must not meet a Format, an Expand or a Delete; Publish, Unpublish and Stats do not wait for it.
+//     must not meet a Format, an Expand or a Delete; Unpublish and Stats do not wait for it.
 package staging

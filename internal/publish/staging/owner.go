@@ -63,10 +63,14 @@ func (o OneCopy) Take(ctx context.Context, id string, use func(ctx context.Conte
 	return alone(ctx, o.Locks, id, use)
 }
 
-// Holds implements Owner. It takes no lock: nothing can come between, and a pod does not wait for a
-// step of the replica worker.
-func (OneCopy) Holds(ctx context.Context, _, _ string, use func(ctx context.Context) error) error {
-	return use(ctx)
+// Holds implements Owner. The volume must not be deleted between the look at it and the bind: the device of
+// a raw block volume is not open then, so that nothing else would refuse it. A use that gives the volume to no
+// pod is of a mounted filesystem, which is not deleted. It may take long, and hinders nobody.
+func (o OneCopy) Holds(ctx context.Context, id, target string, use func(ctx context.Context) error) error {
+	if target == "" {
+		return use(ctx)
+	}
+	return alone(ctx, o.Locks, id, use)
 }
 
 // Give implements Owner. It does not ask what is left: a volume whose device is lost must come
