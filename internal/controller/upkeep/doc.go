@@ -7,8 +7,9 @@
 //	Snapshots    finalizer, labels                            data, as above
 //	Claims       deletes Volumes that nothing was carved for  a Volume that has, or had, data
 //	Reservations deletes Volumes that were made for a pod     a Volume that CreateVolume
-//	             and never used; takes the mark off those of  has returned, or of which a node
-//	             which a node has found data                  has found data
+//	             and never used, or takes them off their      has returned, or of which a node
+//	             node; takes the mark off those of which a    has found data
+//	             node has found data
 //	StorageNodes deletes reports of Nodes that are gone       anything on the node
 //	Capacities   deletes the capacities of silent agents      a StorageNode: it keeps the
 //	                                                          last report of the node

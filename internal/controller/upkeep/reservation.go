@@ -17,13 +17,21 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// Reservations deletes the Volumes that a scheduler made for a pod which then was not
-// scheduled: at once if their claim is gone, after a delay if no node is selected for
-// it. A reservation stays if its claim has a selected node: a provisioner is, or will
-// be, at work, unless the claim's class is another driver's by now. A reservation of which a node has found data loses its mark: that data
-// may be older than the reservation, and is no part of it.
+// Reservations gives up the Volumes that a scheduler made for a pod which then was not scheduled.
+//
+//   - If the claim is gone, the Volume is deleted at once.
+//   - If the claim waits and no node is selected for it, the Volume is taken off its node after a
+//     delay. It is not deleted: the claim's volume will have its name, and under deletion it would
+//     keep that name from the claim for as long as its node is away.
+//   - If the claim is bound to another volume, or its class is another driver's by now, the
+//     Volume is deleted after the delay.
+//
+// A reservation stays if its claim has a selected node: a provisioner is, or will be, at work.
+// A reservation of which a node has found data loses its mark: that data may be older than the
+// reservation, and is no part of it.
 type Reservations struct {
 	// Driver whose PersistentVolumes count.
 	Driver driver.Driver
@@ -86,15 +94,30 @@ func (r *Reservations) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	if left := r.left(v); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
+	waits, err := r.waits(ctx, claim)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case waits:
+		return ctrl.Result{RequeueAfter: r.Delay}, r.vacate(ctx, v)
+	}
 	return ctrl.Result{}, r.collect(ctx, v)
+}
+
+// waits says whether the driver's provisioner may yet make the claim's volume.
+func (r *Reservations) waits(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	if claim.Spec.VolumeName != "" {
+		return false, nil
+	}
+	return r.provisions(ctx, claim)
 }
 
 // wanted says whether a provisioner is, or will be, at work for the reservation's claim, which
 // may be nil, or whether a PersistentVolume refers to the reservation.
 func (r *Reservations) wanted(ctx context.Context, v *v1alpha1.Volume, claim *corev1.PersistentVolumeClaim) (bool, error) {
 	if claim != nil {
-		if claim.Spec.VolumeName == "" && claim.Annotations[schedule.SelectedNode] != "" {
-			if provisions, err := r.provisions(ctx, claim); provisions || err != nil {
+		if claim.Annotations[schedule.SelectedNode] != "" {
+			if waits, err := r.waits(ctx, claim); waits || err != nil {
 				return true, err
 			}
 		}
@@ -105,8 +128,8 @@ func (r *Reservations) wanted(ctx context.Context, v *v1alpha1.Volume, claim *co
 	return exported(ctx, v, r.Live)
 }
 
-// provisions says whether the driver's provisioner may be at work for a claim that has a node. It
-// is not if a class of another driver has taken the place of the claim's: the volume that is made
+// provisions says whether a claim without a volume gets it from the driver's provisioner. It
+// does not if a class of another driver has taken the place of the claim's: the volume that is made
 // for the claim has the reservation's name, and waits until that is gone. A class that is not there
 // says nothing, since the provisioner may have begun before.
 func (r *Reservations) provisions(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
@@ -147,6 +170,20 @@ func (r *Reservations) unmark(ctx context.Context, v *v1alpha1.Volume) error {
 	err := r.Client.Update(ctx, public)
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // the event of the other write brings us back
 		return fmt.Errorf("taking the mark of a reservation off volume %s, of which node %s has found data: %w", v.Name, v.Found(), err)
+	}
+	return nil
+}
+
+// vacate takes the reservation off its node, so that other volumes may have the room.
+func (r *Reservations) vacate(ctx context.Context, v *v1alpha1.Volume) error {
+	if !volumes.Leaves(v) {
+		return nil
+	}
+	off := v.DeepCopy()
+	off.Spec.Replicas = nil
+	err := r.Client.Update(ctx, off)
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // the event of the other write brings us back
+		return fmt.Errorf("taking the idle reservation of volume %s off its node: %w", v.Name, err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,18 +19,22 @@ import (
 	"berth.dev/berth/internal/apitest/lagging"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/usecase/volumetest"
 )
 
 // reserved is a carved Volume that a scheduler made for the claim with UID u.
 func reserved() *v1alpha1.Volume {
 	v := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u", UID: "v", Annotations: map[string]string{v1alpha1.ReservedAnnotation: ""}}}
 	v.Spec.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "data", UID: "u"}
-	v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n", State: v1alpha1.ReplicaReady}}
-	return v
+	v.Spec.Capacity, v.Spec.Replicas = resource.MustParse("1Gi"), []v1alpha1.ReplicaSpec{{Node: "n", Pool: "vg"}}
+	return saying(v, v1alpha1.ReplicaReady, "")
 }
 
 func saying(v *v1alpha1.Volume, state v1alpha1.ReplicaState, reason string) *v1alpha1.Volume {
-	v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n", State: state, Reason: reason}}
+	v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n", State: state, Reason: reason, Requested: new(v.Spec.Capacity)}}
+	if state == v1alpha1.ReplicaReady {
+		v.Status.Replicas[0].Capacity = new(v.Spec.Capacity)
+	}
 	return v
 }
 
@@ -48,15 +53,16 @@ func claimed(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolum
 // tidying is a reconciler with its objects.
 type tidying struct {
 	*Reservations
-	t     *testing.T
-	clock *clocktesting.FakePassiveClock
+	server *lagging.Server
+	t      *testing.T
+	clock  *clocktesting.FakePassiveClock
 }
 
 func newTidying(t *testing.T, objects ...client.Object) *tidying {
 	t.Helper()
 	s := lagging.New(t, objects...)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	return &tidying{&Reservations{Driver: driver.Local(), Client: s.Client(), Live: s.Live(), Clock: clock, Delay: time.Minute}, t, clock}
+	return &tidying{&Reservations{Driver: driver.Local(), Client: s.Client(), Live: s.Live(), Clock: clock, Delay: time.Minute}, s, t, clock}
 }
 
 // look reconciles, and then lets time pass.
@@ -72,6 +78,12 @@ func (d *tidying) look(wait time.Duration) ctrl.Result {
 
 func (d *tidying) gone() bool {
 	return apierrors.IsNotFound(d.Client.Get(context.WithoutCancel(d.t.Context()), client.ObjectKey{Name: "pvc-u"}, &v1alpha1.Volume{}))
+}
+
+// off is whether the reservation is there and has no node.
+func (d *tidying) off() bool {
+	v := &v1alpha1.Volume{}
+	return d.Live.Get(context.WithoutCancel(d.t.Context()), client.ObjectKey{Name: "pvc-u"}, v) == nil && len(v.Spec.Replicas) == 0
 }
 
 // choosing is a claim of class fast that names its node.
@@ -96,7 +108,10 @@ func TestADeletionIsNotDecidedByAnOldClass(t *testing.T) {
 }
 
 func TestWhichReservationsGo(t *testing.T) {
-	public, anyones, byName := reserved(), reserved(), reserved()
+	public, anyones, byName, silent := reserved(), reserved(), reserved(), reserved()
+	silent.Status.Replicas = nil
+	idle := choosing()
+	idle.Annotations = nil
 	public.Annotations, anyones.Spec.ClaimRef, byName.Spec.ClaimRef.UID = nil, nil, ""
 	tests := map[string]struct {
 		objects []client.Object
@@ -109,7 +124,14 @@ func TestWhichReservationsGo(t *testing.T) {
 			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) {
 				c.UID, c.Annotations = "w", map[string]string{schedule.SelectedNode: "n"}
 			})}, "at once"},
-		"no scheduler has chosen a node for the claim": {[]client.Object{reserved(), claimed(func(*corev1.PersistentVolumeClaim) {})}, "after the delay"},
+		"no scheduler has chosen a node for the claim": {[]client.Object{reserved(), theClaim()}, "off its node after the delay"},
+		"no scheduler has chosen a node, and the claim's class is the driver's": {
+			[]client.Object{reserved(), provisionedBy(v1alpha1.LocalDriverName), idle}, "off its node after the delay"},
+		"no scheduler has chosen a node, and the claim's class has become another driver's": {
+			[]client.Object{reserved(), provisionedBy(foreign().Name), idle}, "after the delay"},
+		"no scheduler has chosen a node, and the reserved node refuses": {
+			[]client.Object{saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace), theClaim()}, "off its node after the delay"},
+		"no scheduler has chosen a node, and the reserved node has not answered": {[]client.Object{silent, theClaim()}, "never"},
 		"the claim names the reserved node": {
 			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) {
 				c.Annotations = map[string]string{schedule.SelectedNode: "n"}
@@ -146,8 +168,12 @@ func TestWhichReservationsGo(t *testing.T) {
 				when string
 			}{{59 * time.Second, "at once"}, {time.Second, "too early"}, {0, "after the delay"}} {
 				d.look(look.wait)
-				if goes == "never" && d.gone() {
+				switch {
+				case goes != "never":
+				case d.gone():
 					goes = look.when
+				case d.off():
+					goes = "off its node " + look.when
 				}
 			}
 			if goes != test.goes {
@@ -168,11 +194,13 @@ func TestAReservationThatIsUsedMeanwhileIsIdleAnew(t *testing.T) {
 	if err := d.Client.Update(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
-	if result := d.look(time.Minute); d.gone() || result.RequeueAfter != time.Minute {
-		t.Errorf("gone is %v, looks again in %s", d.gone(), result.RequeueAfter)
+	v.Status.Replicas[0].Node = "m"
+	must(t, d.Client.Status().Update(t.Context(), v))
+	if result := d.look(time.Minute); d.off() || result.RequeueAfter != time.Minute {
+		t.Errorf("off its node is %v, looks again in %s", d.off(), result.RequeueAfter)
 	}
 	d.look(0)
-	if !d.gone() {
+	if !d.off() {
 		t.Error("it stayed")
 	}
 }
@@ -185,13 +213,47 @@ func TestAReservationThatWasWantedMeanwhileIsIdleAnew(t *testing.T) {
 		c.Annotations = selected
 		must(t, d.Client.Update(t.Context(), c))
 		d.look(time.Minute)
-		if d.gone() {
-			t.Fatalf("it is gone at once after its claim bore %v", selected)
+		if d.off() {
+			t.Fatalf("it is off its node at once after its claim bore %v", selected)
 		}
 	}
 	d.look(0)
-	if !d.gone() {
+	if !d.off() {
 		t.Error("it stayed")
+	}
+}
+
+// The volume that is made for the claim has the reservation's name.
+func TestTheReservationOfAClaimThatWaitsDoesNotKeepItsNameFromTheClaim(t *testing.T) {
+	v := reserved()
+	v.Finalizers, v.Labels = []string{v1alpha1.VolumeFinalizer}, map[string]string{v1alpha1.ReplicaLabel("n"): ""}
+	d := newTidying(t, v, theClaim())
+	d.look(time.Minute)
+	d.look(time.Minute)
+	up := &Volumes{Client: d.Client, Live: d.Live, Nodes: volumetest.Nodes{"n": "is silent"}} // and stays so
+	must(t, look(t, up, "pvc-u"))
+	must(t, d.Live.Get(t.Context(), client.ObjectKeyFromObject(v), v))
+	if _, labelled := v.Labels[v1alpha1.ReplicaLabel("n")]; v.DeletionTimestamp != nil || len(v.Spec.Replicas) > 0 || !labelled {
+		t.Errorf("under deletion since %v, on %v, the node is remembered: %v", v.DeletionTimestamp, v.Spec.Replicas, labelled)
+	}
+	d.server.Before = func(w lagging.Write) error { t.Errorf("%s though it is done", w.Verb); return nil }
+	for range 3 {
+		if result := d.look(time.Minute); result.RequeueAfter == 0 {
+			t.Error("nobody looks whether the claim gets another volume")
+		}
+	}
+}
+
+func TestAReservationThatCannotBeTakenOffItsNodeIsAnErrorUnlessTheVolumeChanges(t *testing.T) {
+	d := newTidying(t, reserved(), theClaim())
+	d.look(time.Minute)
+	d.server.Before = func(lagging.Write) error { return errBroken }
+	if err := look(t, d.Reservations, "pvc-u"); !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+	d.server.Before = func(lagging.Write) error { publish(t, d.server); return nil }
+	if d.look(0); d.off() {
+		t.Error("a volume that a call returned is off its node")
 	}
 }
 
@@ -206,9 +268,12 @@ func TestEachReservationHasADelayOfItsOwn(t *testing.T) {
 		}
 		d.clock.SetTime(d.clock.Now().Add(time.Minute))
 	}
-	var left v1alpha1.VolumeList
-	if must(t, d.Client.List(t.Context(), &left)); len(left.Items) != 0 {
-		t.Errorf("%d stayed, the first is %s", len(left.Items), left.Items[0].Name)
+	var list v1alpha1.VolumeList
+	must(t, d.Client.List(t.Context(), &list))
+	for i := range list.Items {
+		if v := &list.Items[i]; len(v.Spec.Replicas) > 0 {
+			t.Errorf("%s stayed", v.Name)
+		}
 	}
 }
 

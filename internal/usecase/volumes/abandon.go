@@ -11,10 +11,8 @@ import (
 )
 
 // Abandon takes a reservation off its node, so that other volumes may have the room: the other
-// volumes of its pod found none. A reservation that may have data on it stays. So does one that
-// its node has not answered for: no process would remove a volume that was carved there unseen.
-// So does one of which a node has found data, since that may be older. A reservation that another
-// process writes at the same time is left to that process.
+// volumes of its pod found none. A reservation that another process writes at the same time is
+// left to that process.
 func (s *Service) Abandon(ctx context.Context, name string) error {
 	name = v1alpha1.VolumeName(name)
 	unlock, err := s.objects.Lock(name)
@@ -26,7 +24,7 @@ func (s *Service) Abandon(ctx context.Context, name string) error {
 	if v == nil {
 		return err
 	}
-	if !v.Reserved() || v.Found() != "" || v.DeletionTimestamp != nil || len(v.Spec.Replicas) == 0 || created(v).State == usecase.Waiting {
+	if !Leaves(v) {
 		return nil
 	}
 	v.Spec.Replicas = nil
@@ -34,4 +32,11 @@ func (s *Service) Abandon(ctx context.Context, name string) error {
 		return fmt.Errorf("taking volume %s off its node: %w", name, err)
 	}
 	return nil
+}
+
+// Leaves says whether a reservation may be taken off its node. One that may have data on it
+// stays. So does one that its node has not answered for: no process would remove a volume that
+// was carved there unseen. So does one of which a node has found data, since that may be older.
+func Leaves(v *v1alpha1.Volume) bool {
+	return v.Reserved() && v.Found() == "" && v.DeletionTimestamp == nil && len(v.Spec.Replicas) > 0 && created(v).State != usecase.Waiting
 }
