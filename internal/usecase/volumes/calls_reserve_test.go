@@ -6,6 +6,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/usecase/volumes"
 	"berth.dev/berth/internal/usecase/volumetest"
 )
 
@@ -41,6 +42,30 @@ func TestAReservationThatIsWrittenMeanwhileIsPublished(t *testing.T) {
 			t.Errorf("reserved: %v, labels %v", v.Reserved(), v.Labels)
 		}
 	}, existing(wanted("n"), carved("n"), reserved))
+}
+
+func TestAReservationOnANodeThatIsAwayNowIsReturnedToNobody(t *testing.T) {
+	for name, test := range map[string]struct {
+		request volumes.Request
+		on      string
+		class   error
+	}{
+		"another node may have it":           {request("n", "m"), "m", nil},
+		"no other node may have it":          {request("n"), "", volumes.ErrUnplaceable},
+		"a scheduler wants to keep it there": {reservation("n"), "", volumes.ErrUnplaceable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				s.agents["n"], s.nodes["n"] = nil, "is silent"
+				got, err := s.Create(within(t), test.request)
+				expect(t, err, test.class)
+				s.on(test.on)
+				if v := s.volume(); err != nil && !v.Reserved() || err == nil && (v.Reserved() || got.Nodes[0] != test.on) {
+					t.Errorf("%+v, reserved: %v", got, v.Reserved())
+				}
+			}, existing(wanted("n"), carved("n"), reserved))
+		})
+	}
 }
 
 func TestAReservationThatItsNodeDidNotMakeStaysOne(t *testing.T) {

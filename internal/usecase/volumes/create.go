@@ -173,15 +173,16 @@ func (a *attempt) check(v *v1alpha1.Volume) error {
 	return nil
 }
 
-// judge gives up on a node that is away and has not answered. The node counts as one
-// that refused, since another node may take the volume.
+// judge gives up on a node that is away and has not answered, or has carved nothing but a
+// reservation: no caller was told of that, so nothing binds the claim to the node. The node counts
+// as one that refused, since another node may take the volume.
 func (a *attempt) judge(v *v1alpha1.Volume) usecase.Answer {
 	answer := created(v)
-	if answer.State != usecase.Waiting {
-		return answer
-	}
-	if away := a.nodes.Away(answer.Node); away != "" {
-		return usecase.Answer{State: usecase.Refused, Node: answer.Node, Class: ErrUnplaceable, Message: away}
+	for _, replica := range v.Spec.Replicas {
+		open := answer.State == usecase.Waiting && answer.Node == replica.Node || answer.State == usecase.Done && v.Reserved()
+		if away := a.nodes.Away(replica.Node); open && away != "" {
+			return usecase.Answer{State: usecase.Refused, Node: replica.Node, Class: ErrUnplaceable, Message: away}
+		}
 	}
 	return answer
 }
