@@ -59,6 +59,33 @@ func TestAVolumeThatMayHaveDataOnItsNodeIsNotMoved(t *testing.T) {
 	}
 }
 
+// The StorageClass was made anew with other parameters while the claim waited.
+func TestAVolumeThatWasNeverCarvedMakesWayForAnotherShape(t *testing.T) {
+	shaped := func(v *v1alpha1.Volume) { v.Spec.MkfsOptions = "-I 512" }
+	for name, test := range map[string]struct {
+		volume *v1alpha1.Volume
+		class  error
+	}{
+		"it has no node":       {existing(shaped), nil},
+		"its node has refused": {existing(shaped, wanted("n"), full("n")), nil},
+		"it is carved":         {existing(shaped, wanted("n"), carved("n")), provision.ErrConflict},
+		"it was adopted":       {existing(shaped, func(v *v1alpha1.Volume) { v.Spec.Adopted = true }), provision.ErrConflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				if volumes.Carved(test.volume) {
+					s.agents["n"] = nil // the node has answered already
+				}
+				_, err := s.Create(within(t), request("n"))
+				expect(t, err, test.class)
+				if made := s.volume().Spec.MkfsOptions == ""; made != (test.class == nil) {
+					t.Errorf("it has the new shape: %v", made)
+				}
+			}, test.volume)
+		})
+	}
+}
+
 func TestAReservationOfAnotherShapeMakesWay(t *testing.T) {
 	larger := request("n")
 	larger.Size.Required = 2 * gi

@@ -33,10 +33,12 @@ func kept(node, why string, claim *v1alpha1.ClaimReference, name string) string 
 	return fmt.Sprintf("node %s: %s: it is kept; `kubectl berth adopt %s %s%s` gives it back to the claim as it is", node, why, node, name, option)
 }
 
-// remake replaces a reservation that differs from the present request; d is the difference. No
-// caller was told of the reservation. If there may be data, the shape is final.
+// remake replaces a reservation, or a volume that was never carved, which differs from the present
+// request; d is the difference. No caller was told of it. If there may be data, the shape is final.
+// Its node has to answer first, also if it is away: only a Volume under deletion can be let go of
+// for a node that an administrator forgets.
 func (a *attempt) remake(ctx context.Context, v *v1alpha1.Volume, d string) (*v1alpha1.Volume, error) {
-	if !v.Reserved() || v.Found() != "" {
+	if v.Found() != "" || !v.Reserved() && Carved(v) {
 		return nil, fail(provision.ErrConflict, "volume %s exists and is different: %s", a.name, d)
 	}
 	err := a.client.Delete(ctx, v, client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion})
@@ -44,14 +46,14 @@ func (a *attempt) remake(ctx context.Context, v *v1alpha1.Volume, d string) (*v1
 	case apierrors.IsConflict(err):
 		return a.reread(ctx)
 	case err != nil && !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("giving up the reservation of volume %s, which is different (%s): %w", a.name, d, err)
+		return nil, fmt.Errorf("giving up volume %s, which nobody uses and which is different (%s): %w", a.name, d, err)
 	case err == nil:
 		_, _, gone, err := a.objects.Await(ctx, a.events, v, func(v *v1alpha1.Volume) usecase.Answer { return usecase.PlacedVolume(v).Removed(a.nodes) })
 		if err != nil {
 			return nil, err
 		}
 		if !gone {
-			return nil, fail(ErrBusy, "volume %s was reserved in another shape and is being deleted", a.name)
+			return nil, fail(ErrBusy, "volume %s was begun in another shape and is being deleted", a.name)
 		}
 	}
 	return a.create(ctx)
