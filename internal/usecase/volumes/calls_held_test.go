@@ -10,6 +10,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/usecase/volumes"
 )
@@ -36,6 +37,23 @@ func (s *stage) take(node, pool string, bytes int64) {
 	if _, verdict := s.book.Reserve(node, r); !verdict.Fits() {
 		s.t.Error(verdict)
 	}
+}
+
+// The extender holds room on a few nodes only, and the scheduler may choose another one.
+func TestAClaimThatIsHeldElsewhereKeepsItsNodeUntilTheHoldEnds(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		own := ledger.Demand{Owner: ledger.Claim(id[len("pvc-"):]), Class: "fast", Bytes: gi}
+		r, _ := s.book.Request(ledger.RequestOptions{Pod: "web"}, own)
+		if _, verdict := s.book.Reserve("m", r); !verdict.Fits() {
+			t.Fatal(verdict)
+		}
+		_, err := s.Create(within(t), request("n"))
+		expect(t, err, provision.ErrUnavailable)
+		s.book.Unreserve("web", "m")
+		_, err = s.Create(within(t), request("n"))
+		expect(t, err, nil)
+		s.on("n")
+	})
 }
 
 func TestRoomThatAnotherTakesMeanwhileIsNotPromised(t *testing.T) {

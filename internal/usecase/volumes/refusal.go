@@ -62,10 +62,11 @@ func (p *placing) unaligned(node *ledger.Node, pool string) string {
 }
 
 // unplaceable says of the first nodes that serve the class why they do not take
-// the volume.
+// the volume. A node that only a hold elsewhere keeps from it takes it as soon as
+// that hold ends: the claim must not lose its node for that.
 func (p *placing) unplaceable(ctx context.Context, r *ledger.Request, nodes []string) error {
 	var told []string
-	served, unaligned := 0, 0
+	served, unaligned, held := 0, 0, false
 	for _, name := range nodes {
 		message, reason := p.refusal(ctx, r, name)
 		if reason == ledger.NotServed || reason == ledger.NotReported {
@@ -77,6 +78,7 @@ func (p *placing) unplaceable(ctx context.Context, r *ledger.Request, nodes []st
 		if reason == ledger.Fits {
 			unaligned++
 		}
+		held = held || reason == ledger.HeldElsewhere
 	}
 	if more := served - named; more > 0 {
 		told = append(told, fmt.Sprintf("and %d more nodes", more))
@@ -86,6 +88,8 @@ func (p *placing) unplaceable(ctx context.Context, r *ledger.Request, nodes []st
 		return fail(ErrUnplaceable, "%s", p.notServed())
 	case served == unaligned:
 		return fail(ErrOutOfRange, "%s", strings.Join(told, "; "))
+	case held:
+		return fail(provision.ErrUnavailable, "%s", strings.Join(told, "; "))
 	default:
 		return fail(ErrUnplaceable, "%s", strings.Join(told, "; "))
 	}
