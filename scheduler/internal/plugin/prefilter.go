@@ -15,9 +15,9 @@ import (
 // PreFilter works out the demands of the pod, once for all nodes.
 func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	want, err := p.Reader.Read(ctx, pod)
-	if err == nil && want != nil && want.Unready != "" && len(want.Sources) > 0 {
-		// The source comes by other watches than the scheduler's events: a change
-		// from now on wakes the pod, and the second read sees every change before.
+	if err == nil && want != nil && want.Unready != "" {
+		// Sources and PoolClasses come by other watches than the scheduler's events: a
+		// change from now on wakes the pod, and the second read sees every change before.
 		p.Refusals.begin(pod, want).refused.Store(true)
 		want, err = p.Reader.Read(ctx, pod)
 	}

@@ -23,7 +23,7 @@ type Refusals struct {
 
 	mu    sync.Mutex
 	byUID map[string]*refusal
-	// numbers of the nodes in each refusal's set.
+	// numbers of the nodes in each refusal's set. They begin anew once there is no refusal.
 	numbers map[string]int
 	// sourced are the pods whose claims are to be made from a source.
 	sourced map[string]bool
@@ -115,7 +115,7 @@ func (r *Refusals) refuse(each *refusal, node string, reason ledger.Reason) {
 // node serves are not among them.
 var curable = map[ledger.Reason]bool{
 	ledger.HeldElsewhere: true, ledger.NodeNotReady: true, ledger.PoolMissing: true, ledger.PoolUnhealthy: true, ledger.PoolFull: true,
-	ledger.NoRoom: true, ledger.NotTogether: true, ledger.TooManyWays: true,
+	ledger.AgentTooOld: true, ledger.NoRoom: true, ledger.NotTogether: true, ledger.TooManyWays: true,
 }
 
 // On returns those of the nodes that refused the pod for a curable reason.
@@ -166,6 +166,9 @@ func (r *Refusals) Forget(pod *corev1.Pod) {
 	defer r.mu.Unlock()
 	delete(r.byUID, uid(pod))
 	delete(r.sourced, uid(pod))
+	if len(r.byUID) == 0 {
+		clear(r.numbers)
+	}
 }
 
 // Sourced is whether there is any pod whose claims are to be made from a source.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/schedule"
 )
 
 // restored makes a claim that is made from the snapshot "nightly", and its pod.
@@ -117,6 +118,20 @@ func TestAPodIsNotWokenByTheSourcesOfOtherPods(t *testing.T) {
 	}
 	if moved, err := Moved(t.Context(), c.Plugin.Book, c.Plugin.Reader, waiting[0]); moved || err != nil {
 		t.Errorf("it is woken: %t, %v", moved, err)
+	}
+}
+
+func TestNoNodeIsRememberedOnceNoPodWaits(t *testing.T) {
+	r, pod := NewRefusals(func() {}), podWith("p", "a")
+	for _, node := range []string{"n1", "n2", "n3"} { // nodes that come and go
+		each := r.begin(pod, &schedule.PodVolumes{})
+		r.refuse(each, node, ledger.NoRoom)
+		if on := r.On(r.Pods()[0], map[string]bool{"n1": true, "n2": true, "n3": true}); len(on) != 1 || on[0] != node {
+			t.Errorf("the pod was refused on %v, want %s", on, node)
+		}
+		if r.Forget(pod); len(r.numbers) != 0 {
+			t.Errorf("remembers %v", r.numbers)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func (w *waker) watch(from *schedule.Informers) {
 		return nil
 	}))
 	from.Pods = schedule.After(from.Pods, w.pods())
-	from.Returned = func(node string) { w.freed(node) }
+	from.Returned = w.open // no pod may have been refused there: a new node is reported before its agent is heard
 }
 
 // reports wakes pods for the reports of a node. The classes that it serves seldom

@@ -39,7 +39,7 @@ type waker struct {
 // changes are the events that the waker has been told of and has not looked at.
 type changes struct {
 	nodes   map[string]bool // on which room may have come free
-	opened  map[string]bool // whose pools serve something new
+	opened  map[string]bool // whose pools serve something new, or can be asked again
 	all     bool            // everything may have changed
 	sources bool            // sources of claims may have changed
 	rested  bool            // pods that were to be woken may be by now
@@ -74,7 +74,7 @@ func (w *waker) freed(nodes ...string) {
 }
 
 // open asks for the pods to be woken that fit on a node whose pools serve something
-// new, wherever they were refused.
+// new or can be asked again, wherever they were refused.
 func (w *waker) open(node string) { w.told(func(c *changes) { c.opened[node] = true }) }
 
 func (w *waker) told(change func(*changes)) {
