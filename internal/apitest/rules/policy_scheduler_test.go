@@ -16,16 +16,20 @@ import (
 
 // The refusals of the policy to the scheduler.
 var (
+	onlyLocal        = denied("berth-scheduler-volumes", "a scheduler writes no Volume of another driver than local.berth.dev, and none with a kind of replication")
 	onlyReservations = denied("berth-scheduler-volumes", "a scheduler makes a Volume only as a reservation, with the annotation berth.dev/reserved")
 	adoptsNothing    = denied("berth-scheduler-volumes", "a scheduler adopts no data")
 	leavesTheMark    = denied("berth-scheduler-volumes", "a scheduler neither puts the mark of a reservation on a Volume nor takes it off")
-	changesNoData    = denied("berth-scheduler-volumes", "a scheduler changes only reservations and what no node has data of")
-	deletesNoVolume  = denied("berth-scheduler-volumes", "a scheduler deletes only reservations, and none of which a node has found data")
+	changesNoData    = denied("berth-scheduler-volumes", "a scheduler changes and deletes only reservations and what no node has data of")
 )
 
 func reserved(v *v1alpha1.Volume) { v.Annotations = map[string]string{v1alpha1.ReservedAnnotation: ""} }
 
 func adopted(v *v1alpha1.Volume) { v.Spec.Adopted = true }
+
+func ofAnotherDriver(v *v1alpha1.Volume) { v.Spec.Driver = "other.example.org" }
+
+func ofTheLocalDriver(v *v1alpha1.Volume) { v.Spec.Driver = v1alpha1.LocalDriverName }
 
 func published(v *v1alpha1.Volume) { v.Annotations = nil }
 
@@ -50,39 +54,47 @@ var schedulerCases = map[string]schedulerCase{
 		volume: reserved, status: []change{withReason("n1", v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)}, change: wanted()},
 	"moves a reservation that was carved": {
 		volume: reserved, status: []change{ready("n1")}, change: wanted("n3")},
+	"moves a reservation that names the local driver": {
+		volume: all(reserved, ofTheLocalDriver), change: wanted("n3")},
+	"moves a reservation of another driver": {
+		volume: all(reserved, ofAnotherDriver), change: wanted("n3"), refusal: onlyLocal, deletion: onlyLocal},
+	"moves a marked Volume of a shared disk": {
+		volume: all(reserved, shared), change: wanted("n3"), refusal: onlyLocal, deletion: onlyLocal},
+	"moves a Volume of a shared disk that no node has answered": {
+		volume: shared, change: wanted("n3"), refusal: onlyLocal, deletion: onlyLocal},
 	"empties a reservation after a node found data": {
 		volume: reserved, status: []change{all(ready("n1"), withReason("n1", v1alpha1.ReplicaReady, v1alpha1.ReasonFound))},
-		change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
+		change: wanted(), refusal: changesNoData, deletion: changesNoData},
 	"empties a reservation after a node found data of the same name": {
 		volume: reserved, status: []change{withReason("n1", v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict)},
-		change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
+		change: wanted(), refusal: changesNoData, deletion: changesNoData},
 	"empties a marked Volume that was adopted": {
-		volume: all(reserved, adopted), change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
+		volume: all(reserved, adopted), change: wanted(), refusal: changesNoData, deletion: changesNoData},
 	"makes a reservation a Volume": {
 		volume: reserved, change: published, refusal: leavesTheMark},
 	"places a Volume that no node could make": {
-		status: []change{withReason("n1", v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)}, change: wanted("n3"), deletion: deletesNoVolume},
+		status: []change{withReason("n1", v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)}, change: wanted("n3")},
 	"places a Volume that the node reports gone": {
-		status: []change{ready("n1"), gone("n1")}, change: wanted("n3"), deletion: deletesNoVolume},
+		status: []change{ready("n1"), gone("n1")}, change: wanted("n3")},
 	"makes a Volume a reservation": {
-		change: reserved, refusal: leavesTheMark, deletion: deletesNoVolume},
+		change: reserved, refusal: leavesTheMark},
 	"empties a Volume that is carved": {
-		status: []change{ready("n1")}, change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
+		status: []change{ready("n1")}, change: wanted(), refusal: changesNoData, deletion: changesNoData},
 	"empties a Volume that is being copied": {
-		status: []change{copying("n1")}, change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
+		status: []change{copying("n1")}, change: wanted(), refusal: changesNoData, deletion: changesNoData},
 	"empties a Volume whose replica failed": {
 		status: []change{ready("n1"), entry("n1", func(r *v1alpha1.ReplicaStatus) { r.State, r.Ready = v1alpha1.ReplicaFailed, false })},
-		change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
+		change: wanted(), refusal: changesNoData, deletion: changesNoData},
 	"empties a Volume after the node reports the device missing": {
 		status: []change{withReason("n1", v1alpha1.ReplicaFailed, v1alpha1.ReasonDeviceMissing)},
-		change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
+		change: wanted(), refusal: changesNoData, deletion: changesNoData},
 	"empties a Volume after a node found data of the same name": {
 		status: []change{withReason("n1", v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict)},
-		change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
+		change: wanted(), refusal: changesNoData, deletion: changesNoData},
 	"empties a Volume that was adopted": {
-		volume: adopted, change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
+		volume: adopted, change: wanted(), refusal: changesNoData, deletion: changesNoData},
 	"grows a Volume that is carved": {
-		status: []change{ready("n1")}, change: capacity("20Gi"), refusal: changesNoData, deletion: deletesNoVolume},
+		status: []change{ready("n1")}, change: capacity("20Gi"), refusal: changesNoData, deletion: changesNoData},
 }
 
 // heardScheduler returns the scheduler's client, once the API server knows its role.
@@ -133,6 +145,7 @@ func TestTheSchedulersPolicyAndTheControllerAgreeOnCarvedVolumes(t *testing.T) {
 				if volumes.Carved(v) {
 					refusal = changesNoData
 				}
+				expect(t, scheduler.Delete(t.Context(), v, client.DryRunAll), refusal)
 				wanted("n3")(v)
 				expect(t, scheduler.Update(t.Context(), v), refusal)
 			})
@@ -152,10 +165,12 @@ var schedulerCreations = map[string]struct {
 	change  change
 	refusal string
 }{
-	"a reservation":                  {change: reserved},
-	"a Volume":                       {change: published, refusal: onlyReservations},
-	"a reservation of adopted data":  {change: all(reserved, adopted), refusal: adoptsNothing},
-	"a Volume of data to be adopted": {change: adopted, refusal: onlyReservations},
+	"a reservation":                   {change: reserved},
+	"a Volume":                        {change: published, refusal: onlyReservations},
+	"a reservation of adopted data":   {change: all(reserved, adopted), refusal: adoptsNothing},
+	"a reservation of another driver": {change: all(reserved, ofAnotherDriver), refusal: onlyLocal},
+	"a reservation of a shared disk":  {change: all(reserved, shared), refusal: onlyLocal},
+	"a Volume of data to be adopted":  {change: adopted, refusal: onlyReservations},
 }
 
 func TestASchedulerMakesReservationsAlone(t *testing.T) {
