@@ -79,7 +79,7 @@ var reasonMessages = [...]string{
 	"the pool is unhealthy and takes nothing new",
 	"the pool is on other media",
 	"the thin pool is too full",
-	"the node's berth-agent is too old to make the volume as its StorageClass says: upgrade it",
+	"the node's berth-agent is too old to make the volume as it is asked for: upgrade it",
 	"not enough free space",
 	"not enough free space for all of the pod's volumes together",
 	"not enough further nodes for the replicas",

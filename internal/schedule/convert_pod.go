@@ -1,11 +1,13 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/storageclass"
@@ -54,21 +56,25 @@ func pod(d driver.Driver, p *corev1.Pod) ledger.PodObject {
 		if !d.Describes(&p.Spec.Volumes[i]) {
 			continue
 		}
-		if v, err := inline(&p.Spec.Volumes[i]); err == nil {
+		if v, _, err := inline(&p.Spec.Volumes[i]); err == nil {
 			out.Inline = append(out.Inline, v)
 		}
 	}
 	return out
 }
 
-// inline reads an inline volume of the driver.
-func inline(v *corev1.Volume) (ledger.InlineVolume, error) {
-	attributes, err := storageclass.ParseInline(v.CSI.VolumeAttributes)
+// inline reads an inline volume of the driver, and the feature that its node's agent must have.
+func inline(v *corev1.Volume) (volume ledger.InlineVolume, feature string, err error) {
+	asked, err := storageclass.ParseInline(v.CSI.VolumeAttributes)
 	if err != nil {
-		return ledger.InlineVolume{}, err
+		return ledger.InlineVolume{}, "", err
 	}
-	bytes, err := volumes.InlineBytes(attributes)
-	return ledger.InlineVolume{Name: v.Name, Class: attributes.PoolClass, Bytes: bytes}, err
+	if v.CSI.FSType != nil {
+		asked.FSType = cmp.Or(asked.FSType, v1alpha1.FSType(*v.CSI.FSType))
+	}
+	bytes, err := volumes.InlineBytes(asked)
+	made := volumes.Request{FSType: asked.FSType, MkfsOptions: asked.MkfsOptions}
+	return ledger.InlineVolume{Name: v.Name, Class: asked.PoolClass, Bytes: bytes}, made.Feature(), err
 }
 
 // HasInline says whether a pod has inline volumes of the driver.

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -230,9 +231,35 @@ func TestInlineVolumesOfAPod(t *testing.T) {
 
 func TestAnInlineVolumeIsAsLargeAsItsFilesystemNeeds(t *testing.T) {
 	v := inlineVolume("x", v1alpha1.LocalDriverName, map[string]string{"poolClass": "fast", "size": "1Mi", "fsType": "xfs"})
-	got, err := inline(&v)
+	got, _, err := inline(&v)
 	if err != nil || got.Bytes != 300*mi {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestAnInlineVolumeNeedsAnAgentThatMakesItsFilesystem(t *testing.T) {
+	plain := map[string]string{"poolClass": "fast", "size": "1Gi"}
+	for name, test := range map[string]struct {
+		key, value, fsType string
+		feature            string
+	}{
+		"a filesystem that every agent makes":                 {feature: ""},
+		"a dataset, as an attribute says":                     {key: "fsType", value: "zfs", feature: v1alpha1.FeatureDatasets},
+		"a dataset, as the volume says":                       {fsType: "zfs", feature: v1alpha1.FeatureDatasets},
+		"a filesystem that is made with options of mkfs.ext4": {key: "mkfsOptions", value: "-m 0", feature: v1alpha1.FeatureMkfsOptions},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := inlineVolume("x", v1alpha1.LocalDriverName, maps.Clone(plain))
+			if test.key != "" {
+				v.CSI.VolumeAttributes[test.key] = test.value
+			}
+			if test.fsType != "" {
+				v.CSI.FSType = &test.fsType
+			}
+			if _, feature, err := inline(&v); err != nil || feature != test.feature {
+				t.Errorf("needs %q, %v", feature, err)
+			}
+		})
 	}
 }
 

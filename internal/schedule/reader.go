@@ -124,13 +124,13 @@ func (r Reader) Read(ctx context.Context, pod *corev1.Pod) (*PodVolumes, error) 
 }
 
 func (v *PodVolumes) addInline(pod *corev1.Pod, source *corev1.Volume) {
-	volume, err := inline(source)
+	volume, feature, err := inline(source)
 	if err != nil {
 		v.unready(fmt.Sprintf("inline volume %q: %v", source.Name, err))
 		return
 	}
 	v.Wanted = append(v.Wanted, Wanted{Demand: ledger.Demand{
-		Owner: ledger.Inline(string(pod.UID), volume.Name), Class: volume.Class, Bytes: volume.Bytes, Namespace: pod.Namespace,
+		Owner: ledger.Inline(string(pod.UID), volume.Name), Class: volume.Class, Bytes: volume.Bytes, Namespace: pod.Namespace, Feature: feature,
 	}})
 }
 

@@ -103,6 +103,12 @@ func inline(p *corev1.Pod, name, size string) *corev1.Pod {
 	return p
 }
 
+// asking adds an attribute to the first inline volume of a pod.
+func asking(key, value string, p *corev1.Pod) *corev1.Pod {
+	p.Spec.Volumes[0].CSI.VolumeAttributes[key] = value
+	return p
+}
+
 // running is another pod on a node, with an inline volume.
 func running(name, node, size string) corev1.Pod {
 	p := inline(pod(), "scratch", size)

@@ -135,6 +135,10 @@ func closed() map[string]Case {
 			Lists: with(cluster(node("old", 9*gi), changed(node("new", 4*gi), able)), claims(tuned(claim("1", gi)))), Pod: pod("1"), Best: "new",
 			Nodes: map[string]Answer{"old": {Reason: ledger.AgentTooOld, Told: "too old"}, "new": fits(pools{"1": "vg0"})},
 		},
+		"an agent that is too old for what a pod asks of an inline volume takes nothing": {
+			Lists: cluster(node("old", 9*gi), changed(node("new", 4*gi), able)), Pod: asking("mkfsOptions", "-m 0", inline(pod(), "scratch", "1Gi")), Best: "new",
+			Nodes: map[string]Answer{"old": {Reason: ledger.AgentTooOld, Told: "too old"}, "new": fits(pools{"scratch": "vg0"})},
+		},
 		"a node that cannot list its pools takes nothing new": {
 			Lists: with(cluster(changed(node("n", 9*gi), notReady)), claims(claim("1", gi))), Pod: pod("1"),
 			Nodes: map[string]Answer{"n": not(ledger.NodeNotReady)},
