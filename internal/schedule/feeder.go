@@ -23,6 +23,10 @@ type feeder struct {
 	classes map[string]*storagev1.StorageClass
 	// unbound holds the unbound claims by StorageClass: they are observed again when it changes.
 	unbound map[string]map[string]*corev1.PersistentVolumeClaim
+	// pvs says by name whether a PersistentVolume is the driver's. unknown holds the bound claims
+	// whose PersistentVolume is not known yet, by its name: they come by another watch.
+	pvs     map[string]bool
+	unknown map[string]*corev1.PersistentVolumeClaim
 	nodes   map[string]reported
 }
 
@@ -37,6 +41,8 @@ func newFeeder(book *Book, from Informers) *feeder {
 		book: book, from: from,
 		classes: map[string]*storagev1.StorageClass{},
 		unbound: map[string]map[string]*corev1.PersistentVolumeClaim{},
+		pvs:     map[string]bool{},
+		unknown: map[string]*corev1.PersistentVolumeClaim{},
 		nodes:   map[string]reported{},
 	}
 }

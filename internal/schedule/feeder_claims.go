@@ -27,8 +27,11 @@ func (f *feeder) observeClaim(c *corev1.PersistentVolumeClaim) {
 	if name != "" {
 		f.dropUnbound("", key) // a claim without a class may be given the default one
 	}
-	if c.Spec.VolumeName != "" {
+	if pv := c.Spec.VolumeName; pv != "" {
 		f.dropUnbound(name, key)
+		if _, known := f.pvs[pv]; !known {
+			f.unknown[pv] = c
+		}
 	} else {
 		if f.unbound[name] == nil {
 			f.unbound[name] = map[string]*corev1.PersistentVolumeClaim{}
@@ -39,13 +42,18 @@ func (f *feeder) observeClaim(c *corev1.PersistentVolumeClaim) {
 }
 
 // charge observes a claim by the present state of its class. The ledger does not
-// charge a claim of another driver, or of a class that does not exist yet.
+// charge a claim of another driver, or of a class that does not exist yet. No
+// provisioner is at work for a claim whose volume is not the driver's, whatever
+// node it names.
 func (f *feeder) charge(c *corev1.PersistentVolumeClaim) {
 	class := f.classes[StorageClassOf(c)]
 	if class == nil {
 		return
 	}
 	o, err := claim(f.from.Driver, c, class)
+	if ours, known := f.pvs[c.Spec.VolumeName]; known && !ours {
+		o.SelectedNode = ""
+	}
 	f.book.change(func(l *ledger.Ledger) {
 		if err == nil { // otherwise a Reader says why
 			l.ObserveClaim(o)
@@ -57,6 +65,7 @@ func (f *feeder) forgetClaim(c *corev1.PersistentVolumeClaim) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dropUnbound(StorageClassOf(c), claimKey(c))
+	delete(f.unknown, c.Spec.VolumeName)
 	f.book.change(func(l *ledger.Ledger) { l.ObserveClaimGone(string(c.UID)) })
 }
 
@@ -68,12 +77,23 @@ func (f *feeder) dropUnbound(storageClass, key string) {
 }
 
 func (f *feeder) observePersistentVolume(pv *corev1.PersistentVolume) {
-	if o, ours := persistentVolume(f.from.Driver, pv); ours {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	o, ours := persistentVolume(f.from.Driver, pv)
+	if ours {
 		f.book.change(func(l *ledger.Ledger) { l.ObservePV(o) })
+	}
+	f.pvs[pv.Name] = ours
+	if c := f.unknown[pv.Name]; c != nil {
+		delete(f.unknown, pv.Name)
+		f.charge(c)
 	}
 }
 
 func (f *feeder) forgetPersistentVolume(pv *corev1.PersistentVolume) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.pvs, pv.Name)
 	if f.from.Driver.Handle(pv) != "" {
 		f.book.change(func(l *ledger.Ledger) { l.ObservePVGone(pv.Name) })
 	}

@@ -32,6 +32,43 @@ func TestAClaimIsChargedFromItsSelectedNodeToItsVolume(t *testing.T) {
 	f.wantFree(10 * gi)
 }
 
+// A PersistentVolume that was made by hand, or of another driver, has been found for the claim.
+func TestAClaimThatIsBoundToAForeignVolumeHoldsNoRoom(t *testing.T) {
+	foreign := pvFor("1", "n1")
+	foreign.Name, foreign.Spec.CSI.Driver = "by-hand", "cloud.example"
+	chosen, bound := pvc("1", 3*gi, selected("n1")), pvc("1", 3*gi, selected("n1"), boundTo("by-hand"))
+	for name, events := range map[string]func(f *fed){
+		"the volume is known before": func(f *fed) {
+			f.observePersistentVolume(foreign)
+			f.observeClaim(bound)
+		},
+		"the claim is known to be bound before": func(f *fed) {
+			f.observeClaim(bound)
+			f.wantFree(7 * gi) // the volume may be the driver's
+			f.observePersistentVolume(foreign)
+		},
+		"the claim is seen again after the volume is gone": func(f *fed) {
+			f.observePersistentVolume(foreign)
+			f.observeClaim(bound)
+			f.forgetPersistentVolume(foreign)
+			f.observeClaim(bound)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFed(t)
+			f.observeClaim(chosen)
+			f.wantFree(7 * gi)
+			events(f)
+			f.wantFree(10 * gi)
+			f.forgetClaim(bound)
+			f.forgetPersistentVolume(foreign)
+			if len(f.pvs)+len(f.unknown) != 0 {
+				t.Errorf("remembers %v and %v", f.pvs, f.unknown)
+			}
+		})
+	}
+}
+
 // reportAt observes n1's report, as its agent makes it once it has seen the Volumes
 // up to a revision.
 func (f *fed) reportAt(revision string, items ...v1alpha1.InventoryItem) {
