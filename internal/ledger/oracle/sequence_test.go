@@ -44,7 +44,7 @@ var unusual = []act{
 	quiet((*world).nodeGoes), quiet((*world).unpublishes), quiet((*world).volumeGoes), quiet((*world).volumeGoes), quiet((*world).leftovers),
 	quiet((*world).controllerExpands), quiet((*world).replicates), quiet((*world).classChanges),
 	quiet((*world).podEnds), quiet((*world).claimGoes), quiet((*world).pvGoes), quiet((*world).claimGrows), quiet((*world).stockSelects),
-	quiet((*world).staticComes), quiet((*world).bindsStatic),
+	quiet((*world).staticComes), quiet((*world).bindsStatic), quiet((*world).bindsForeign),
 	(*world).repeats, (*world).relists, (*world).restarts, (*world).simulates,
 }
 

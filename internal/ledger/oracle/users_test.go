@@ -221,6 +221,18 @@ func (w *world) staticComes(a, b, c byte) {
 	}
 }
 
+// bindsForeign gives a claim the volume of another driver, perhaps while a provisioner is at work.
+// The feed then tells the ledger no node of the claim.
+func (w *world) bindsForeign(a, _, _ byte) {
+	c, found := choose(w.claims, a, func(c *claim) bool { return !c.Bound })
+	if !found {
+		return
+	}
+	w.trace("the claim %s takes a volume of another driver", c.UID)
+	c.Bound, c.SelectedNode = true, ""
+	w.emitClaim(c)
+}
+
 func (w *world) bindsStatic(a, b, _ byte) {
 	c, found := choose(w.claims, a, func(c *claim) bool { return !c.Bound })
 	pv, static := choose(w.pvs, b, func(v *ledger.PVObject) bool { return v.Claim == "" })
