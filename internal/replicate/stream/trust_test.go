@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,13 +251,13 @@ func TestAStreamThatItsLimitSlowsDownHasNotStalled(t *testing.T) {
 // dribbling is the connection of a peer that sends a few bytes well, and then each byte by itself.
 type dribbling struct {
 	net.Conn
-	well int
+	well atomic.Int64
 }
 
 func (d *dribbling) SetWriteDeadline(time.Time) error { return nil }
 
 func (d *dribbling) Write(b []byte) (int, error) {
-	if d.well -= len(b); d.well >= 0 {
+	if d.well.Add(-int64(len(b))) >= 0 {
 		return d.Conn.Write(b)
 	}
 	for i := range b {
@@ -272,7 +273,7 @@ func (d *dribbling) Write(b []byte) (int, error) {
 type deaf struct{ *dribbling }
 
 func (d deaf) Read(b []byte) (int, error) {
-	if d.well > 0 {
+	if d.well.Load() > 0 {
 		return d.Conn.Read(b)
 	}
 	for {
@@ -288,7 +289,8 @@ func TestASenderThatDribblesIsGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newEnds(t, random(3*wire.MaxData))
-				slow := &dribbling{Conn: e.near, well: 10000}
+				slow := &dribbling{Conn: e.near}
+				slow.well.Store(10000)
 				if e.near = slow; !hears {
 					e.near = deaf{slow}
 				}
