@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -22,9 +23,11 @@ const lifetime = 365 * 24 * time.Hour
 
 // Authority is a certificate authority that keeps its certificates in a directory.
 type Authority struct {
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	dir string
+	// issuing is held while a certificate is looked for and made: nodes that start at once ask for the same one.
+	issuing sync.Mutex
+	cert    *x509.Certificate
+	key     *ecdsa.PrivateKey
 }
 
 // Pair is a certificate and its private key, in PEM.
@@ -84,6 +87,8 @@ func (a *Authority) CertPEM() []byte { return encode("CERTIFICATE", a.cert.Raw) 
 // is none. The subject of a certificate that exists already is not compared:
 // a name means one subject for the life of the directory.
 func (a *Authority) Issue(name string, s Subject) (Pair, error) {
+	a.issuing.Lock()
+	defer a.issuing.Unlock()
 	pair, err := load(a.dir, name)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return pair, err

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,6 +77,29 @@ func TestADirectoryKeepsItsAuthorityAndCertificates(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(before.Cert), string(after.Cert)); diff != "" {
 		t.Errorf("certificate changed:\n%s", diff)
+	}
+}
+
+// The nodes of a cluster start at once, and their kube-proxies are one user.
+func TestACertificateThatManyAskForAtOnceIsIssuedOnce(t *testing.T) {
+	a, pairs := open(t, t.TempDir()), make([]pki.Pair, 100)
+	var group sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range pairs {
+		group.Go(func() {
+			<-begin
+			var err error
+			if pairs[i], err = a.Issue("kube-proxy", pki.Subject{Name: "system:kube-proxy"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(begin)
+	group.Wait()
+	for _, p := range append(pairs, issue(t, a, "kube-proxy", pki.Subject{})) {
+		if _, err := tls.X509KeyPair(p.Cert, p.Key); err != nil || string(p.Cert) != string(pairs[0].Cert) {
+			t.Errorf("there are several certificates, or one without its key: %v", err)
+		}
 	}
 }
 
