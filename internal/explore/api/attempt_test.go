@@ -60,7 +60,7 @@ func object(name string, v *ownership.Volume) (*v1alpha1.Volume, error) {
 // scheduler's account has that right, too: its role has every right of the group, and the chart's has not.
 func others(w explore.Written) (wrong []string) {
 	for _, who := range everybody {
-		if who == actor(w) || mayRepair(w, who) || who == controller && (again(w) != "" || ends(w)) || again(w) == who || (who == person || who == scheduler) && asks(w) {
+		if who == actor(w) || mayRepair(w, who) || who == controller && (again(w) != "" || len(ends(w)) > 0) || again(w) == who || slices.Equal(ends(w), []string{who}) || (who == person || who == scheduler) && asks(w) {
 			continue
 		}
 		wrong = append(wrong, who)
@@ -102,16 +102,20 @@ func again(w explore.Written) string {
 	return ""
 }
 
-// ends tells whether the removal of an attachment ends, if that is all that changes.
-func ends(w explore.Written) bool {
+// ends are the nodes of attachments whose removal ends, if that is all that changes.
+func ends(w explore.Written) (nodes []string) {
 	ended := *w.Before
 	ended.Replicas = slices.Clone(w.Before.Replicas)
 	for i, e := range w.After.Replicas {
 		if i < len(ended.Replicas) && e.State == ownership.Gone && ended.Replicas[i].State == ownership.Removing {
 			ended.Replicas[i].State = ownership.Gone
+			nodes = append(nodes, e.Node)
 		}
 	}
-	return w.Before.Kind.Traits().Attaches && !reflect.DeepEqual(&ended, w.Before) && reflect.DeepEqual(&ended, w.After)
+	if !w.Before.Kind.Traits().Attaches || !reflect.DeepEqual(&ended, w.After) {
+		return nil
+	}
+	return nodes
 }
 
 // unseen are the mistakes that an API server cannot see in a write, each with the reason.
