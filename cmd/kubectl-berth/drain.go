@@ -93,9 +93,9 @@ func (m *moving) empty(cmd *cobra.Command, c client.Client, node string, say fun
 			if err := m.pause(cmd.Context()); err != nil {
 				return err
 			}
-		}
-		if !first && !m.clock.Now().Before(until) {
-			return fmt.Errorf("pods on node %s still want %d volumes after %v. The node stays cordoned: repeat the command, or kubectl uncordon %s", node, len(volumes), m.patience, node)
+			if !m.clock.Now().Before(until) {
+				return fmt.Errorf("pods on node %s still want %d volumes after %v. The node stays cordoned: repeat the command, or kubectl uncordon %s", node, len(volumes), m.patience, node)
+			}
 		}
 		began := m.clock.Now() // what follows has a patience of its own
 		if volumes, err = m.prepare(cmd, node, volumes, say); err != nil {
@@ -183,7 +183,7 @@ func (m *moving) prepare(cmd *cobra.Command, node string, volumes []*leaving, sa
 	for {
 		var waits []string
 		for _, v := range volumes {
-			if v.Waits == "" || !v.writes && len(v.pods) == 0 { // nobody is evicted
+			if v.Waits == "" || !v.writes && len(v.pods) == 0 { // no pod is to be evicted
 				continue
 			}
 			line := fmt.Sprintf("volume %s waits: %s", v.Volume, v.Waits)

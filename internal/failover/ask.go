@@ -30,7 +30,7 @@ func FactsOf(v *v1alpha1.Volume, nodes []ownership.Machine) (*Facts, error) {
 const attempts = 5
 
 // Ask writes the request into the record as the API server has it now, unless it is there already. The epoch
-// that the first plan ends may be over by now: nobody is asked then, because the next writer is another one.
+// that the first plan ends may be over by now. Then Ask asks no standby, because the next writer is another one.
 func Ask(ctx context.Context, c client.Client, first *Plan, to string, nodes []ownership.Machine) (Plan, error) {
 	for range attempts {
 		v := &v1alpha1.Volume{}

@@ -124,7 +124,7 @@ func regain(f *NodeFacts) (Action, bool) {
 // outdated tells whether the disk is reserved for an epoch of this volume that is older, or as it was before the volume.
 func outdated(f *NodeFacts, number uint64) bool {
 	k, known := readKey(f, f.Disk.Holder)
-	return (known || f.Disk.Holder.IsNobodys()) && k.Epoch.Number < number
+	return (known || f.Disk.Holder.IsLeftByWipe()) && k.Epoch.Number < number
 }
 
 // seize registers this session under the key and then takes the reservation from exactly the key

@@ -45,30 +45,30 @@ func TestAnAgentDrivesItsAttachment(t *testing.T) {
 	}
 }
 
-func nobodys(f *NodeFacts) { f.Disk.Holder = Nobodys("z", "wipe") }
+func leftByWipe(f *NodeFacts) { f.Disk.Holder = LeftByWipe("z", "wipe") }
 
 // The disk of a new volume was wiped, and is reserved under a key that no record lists.
-func TestTheFirstEpochTakesADiskFromNobody(t *testing.T) {
+func TestTheFirstEpochTakesADiskFromTheKeyThatAWipeLeft(t *testing.T) {
 	first := volume(shared, func(v *Volume) { v.Primary = Primary{} })
-	disk := func(f *NodeFacts) { f.Disk, f.Copy, f.Peers = Disk{Link: Attached}, Copy{}, nil; nobodys(f) }
+	disk := func(f *NodeFacts) { f.Disk, f.Copy, f.Peers = Disk{Link: Attached}, Copy{}, nil; leftByWipe(f) }
 	a := StageRules.Decide(on("a", first, disk))
 	expect(t, a, verdict{Record, TakingOver})
 	mine, taken := Key{Node: "a", Epoch: a.Next.Epoch}, a.Next
 	prepared := func(f *NodeFacts) { disk(f); f.Copy = Copy{}; promised(taken)(&f.Copy) }
 	expect(t, StageRules.Decide(on("a", taken, prepared)), verdict{Register, TakingReservation})
 	a = StageRules.Decide(on("a", taken, prepared, registered(mine)))
-	if expect(t, a, verdict{Reserve, TakingReservation}); a.Expect != Nobodys("z", "wipe") || a.Key != mine {
+	if expect(t, a, verdict{Reserve, TakingReservation}); a.Expect != LeftByWipe("z", "wipe") || a.Key != mine {
 		t.Errorf("it takes the disk from %#x for %v", uint64(a.Expect), a.Key)
 	}
 }
 
-func TestTheKeyOfNobodyIsOfNoEpoch(t *testing.T) {
-	if k := Nobodys("z", "wipe"); !k.IsNobodys() || k.Number() != 0 || k == Nobodys("z", "other") || k == Nobodys("y", "wipe") {
+func TestTheKeyThatAWipeLeavesIsOfNoEpoch(t *testing.T) {
+	if k := LeftByWipe("z", "wipe"); !k.IsLeftByWipe() || k.Number() != 0 || k == LeftByWipe("z", "other") || k == LeftByWipe("y", "wipe") {
 		t.Errorf("it is %#x", uint64(k))
 	}
 	for _, k := range []RawKey{0, 42, Key{Node: "z", Epoch: e1}.Raw(), Key{Node: "z", Epoch: e2, Fence: true}.Raw()} {
-		if k.IsNobodys() {
-			t.Errorf("%#x is nobody's", uint64(k))
+		if k.IsLeftByWipe() {
+			t.Errorf("%#x counts as left by a wipe", uint64(k))
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestANodeWithANewSession(t *testing.T) {
 		"stops when a lasting reservation has gone":            {writes(v, attached(Key{}), registered(mine)), verdict{Close, ShutOut}},
 		"takes the reservation from an older epoch":            {writes(v, attached(old), registered(mine)), verdict{Reserve, HolderOutdated}},
 		"registers first to do so":                             {writes(v, attached(old)), verdict{Register, HolderOutdated}},
-		"takes the reservation that a wipe has left":           {writes(v, attached(old), registered(mine), nobodys), verdict{Reserve, HolderOutdated}},
+		"takes the reservation that a wipe has left":           {writes(v, attached(old), registered(mine), leftByWipe), verdict{Reserve, HolderOutdated}},
 		"takes nothing from a key that it does not know":       {writes(v, attached(old), strange), verdict{Wait, HolderUnknown}},
 		"takes nothing from an older epoch without the record": {writes(v, attached(old), unread), verdict{Wait, RecordUnread}},
 		"takes a reservation again that the target forgot":     {writes(forgetful, attached(Key{}), registered(mine)), verdict{Reserve, SessionRenewed}},

@@ -77,15 +77,15 @@ func (v *Volume) issue(k Key) {
 	v.Keys = append(append(make([]Key, 0, maxKeys), v.Keys[from:]...), k)
 }
 
-// Nobodys is the key under which a node leaves a disk that it has wiped: no epoch has the number zero. A writer that was
-// shut out, and that nobody has heard of since, stays shut out, and the first epoch of the next volume takes the disk
+// LeftByWipe is the key under which a node leaves a disk that it has wiped: no epoch has the number zero. A writer that was
+// shut out, and is suspended since, stays shut out, and the first epoch of the next volume takes the disk
 // from this key as from that of any earlier epoch.
-func Nobodys(node, wipe string) RawKey {
+func LeftByWipe(node, wipe string) RawKey {
 	return Key{Node: node, Epoch: lineage.Epoch{ID: wipe}}.Raw()
 }
 
-// IsNobodys tells whether the key is one of Nobodys.
-func (r RawKey) IsNobodys() bool { return r&ofBerth != 0 && r.Number() == 0 }
+// IsLeftByWipe tells whether the key is one that a wipe has left.
+func (r RawKey) IsLeftByWipe() bool { return r&ofBerth != 0 && r.Number() == 0 }
 
 // readKey finds the key behind a raw one: in the table, or among the keys that promises tell of,
 // because the record may have come back from a backup without it.

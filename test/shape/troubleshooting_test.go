@@ -22,15 +22,13 @@ var root = filepath.Join("..", "..")
 // quoted is a word or a message in a cell of a table.
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// constants returns the values of the package's string constants whose names, or the names of whose types,
-// match.
-func constants(t *testing.T, folder string, match *regexp.Regexp) map[string]bool {
+// inspect visits what the sources of a package say, without its tests.
+func inspect(t *testing.T, folder string, visit func(ast.Node) bool) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := map[string]bool{}
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -39,30 +37,38 @@ func constants(t *testing.T, folder string, match *regexp.Regexp) map[string]boo
 		if err != nil {
 			t.Fatal(err)
 		}
-		ast.Inspect(f.tree, func(n ast.Node) bool {
-			spec, is := n.(*ast.ValueSpec)
-			if !is {
-				return true
-			}
-			kind := ""
-			if name, is := spec.Type.(*ast.Ident); is {
-				kind = name.Name
-			}
-			for i, name := range spec.Names {
-				if i >= len(spec.Values) || !match.MatchString(name.Name) && !match.MatchString(kind) {
-					continue
-				}
-				if text, is := spec.Values[i].(*ast.BasicLit); is && text.Kind == token.STRING {
-					value, err := strconv.Unquote(text.Value)
-					if err != nil {
-						t.Fatal(err)
-					}
-					values[value] = true
-				}
-			}
-			return true
-		})
+		ast.Inspect(f.tree, visit)
 	}
+}
+
+// constants returns the values of the package's string constants whose names, or the names of whose types,
+// match.
+func constants(t *testing.T, folder string, match *regexp.Regexp) map[string]bool {
+	t.Helper()
+	values := map[string]bool{}
+	inspect(t, folder, func(n ast.Node) bool {
+		spec, is := n.(*ast.ValueSpec)
+		if !is {
+			return true
+		}
+		kind := ""
+		if name, is := spec.Type.(*ast.Ident); is {
+			kind = name.Name
+		}
+		for i, name := range spec.Names {
+			if i >= len(spec.Values) || !match.MatchString(name.Name) && !match.MatchString(kind) {
+				continue
+			}
+			if text, is := spec.Values[i].(*ast.BasicLit); is && text.Kind == token.STRING {
+				value, err := strconv.Unquote(text.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				values[value] = true
+			}
+		}
+		return true
+	})
 	return values
 }
 
@@ -195,38 +201,27 @@ var verb = regexp.MustCompile(`%\[\d\]\w`)
 // where its reason is known, by one of two functions.
 func waits(t *testing.T) map[string]string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(root, "internal", "ownership", "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	made := map[string]bool{string(ownership.BeingAttached): true} // its Why is a variable
 	messages := map[string]string{}
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		f, err := parse(root, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(f.tree, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				if reason := waitsFor(n); reason != "" {
-					made[reason] = true
-				}
-			case *ast.KeyValueExpr:
-				reason, isName := n.Key.(*ast.Ident)
-				text, isText := n.Value.(*ast.BasicLit)
-				if isName && isText && text.Kind == token.STRING {
-					if messages[reason.Name], err = strconv.Unquote(text.Value); err != nil {
-						t.Fatal(err)
-					}
-				}
+	inspect(t, "internal/ownership", func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if reason := waitsFor(n); reason != "" {
+				made[reason] = true
 			}
-			return true
-		})
-	}
+		case *ast.KeyValueExpr:
+			reason, isName := n.Key.(*ast.Ident)
+			text, isText := n.Value.(*ast.BasicLit)
+			if isName && isText && text.Kind == token.STRING {
+				message, err := strconv.Unquote(text.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				messages[reason.Name] = message
+			}
+		}
+		return true
+	})
 	maps.DeleteFunc(messages, func(reason, _ string) bool { return !made[reason] })
 	return messages
 }

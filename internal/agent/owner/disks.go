@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -87,7 +88,7 @@ func another(w World, l *look) bool {
 	ids, err := w.Volumes()
 	return err != nil || slices.ContainsFunc(ids, func(id string) bool {
 		k, _, err := w.Load(id)
-		return id != l.id && (err != nil || k.Disk.Handle == l.disk.Handle || k.Disk.Identity == l.disk.Identity)
+		return id != l.id && (err != nil || k.Disk.Handle == l.disk.Handle || strings.EqualFold(string(k.Disk.Identity), string(l.disk.Identity)))
 	})
 }
 
@@ -255,5 +256,5 @@ func clears(l *look) (clears, waits bool) {
 		return false, false
 	}
 	others := remain(l)
-	return len(others) == 0 && !l.view.Holder.IsNobodys(), len(others) > 0 && l.facts.Me < slices.Min(others)
+	return len(others) == 0 && !l.view.Holder.IsLeftByWipe(), len(others) > 0 && l.facts.Me < slices.Min(others)
 }

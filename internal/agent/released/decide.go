@@ -93,7 +93,7 @@ func (f *Facts) take() Answer {
 	switch d := f.View.Disk; {
 	case holds(d, key):
 		return f.act(Erase, Wiping, "wiping the disk")
-	case d.Holder != 0 && !d.Holder.IsNobodys() && !listed(w, d.Holder): // the wipe's own key is listed
+	case d.Holder != 0 && !d.Holder.IsLeftByWipe() && !listed(w, d.Holder): // the wipe's own key is listed
 		return f.stranger()
 	case d.Holder != key && w.Done > 0:
 		return f.record(ReservationLost, "the reservation was not this wipe's in between: it begins anew", func(n *v1alpha1.LUNWipe) { n.Done = 0 })
@@ -118,16 +118,16 @@ func (f *Facts) stranger() Answer {
 	return f.fail(HolderUnknown, "the disk is reserved under the key %#x, of which this LUN does not know: whoever has that key may have data on it", uint64(f.View.Holder))
 }
 
-// clear leaves a wiped disk reserved under a key of nobody's, from which the next volume takes it. Without a
-// reservation a writer of the last volume could come back that is suspended: its node may have been removed from the
+// clear leaves a wiped disk reserved under a key of no epoch, from which the next volume takes it. Without a
+// reservation a suspended writer of the last volume could resume and write: its node may have been removed from the
 // record without a word of its own. The record comes after the disk shows it, so a node that restarts in between attaches
 // the disk again.
 func (f *Facts) clear() Answer {
 	d, key := f.View.Disk, keyOf(f.LUN)
-	nobodys := ownership.Nobodys(f.Node, f.LUN.Status.Wipe.Epoch.ID)
+	leftByWipe := ownership.LeftByWipe(f.Node, f.LUN.Status.Wipe.Epoch.ID)
 	switch {
-	case d.Holder == nobodys:
-		return f.record(Leaving, "the disk is wiped, and reserved for nobody", func(n *v1alpha1.LUNWipe) { n.Outcome = v1alpha1.LUNCleared })
+	case d.Holder == leftByWipe:
+		return f.record(Leaving, "the disk is wiped, and stays reserved until a volume takes it", func(n *v1alpha1.LUNWipe) { n.Outcome = v1alpha1.LUNCleared })
 	case d.Holder == 0:
 		return f.fail(ReservationLost, "the disk was wiped, and then had no reservation: it may have been written to")
 	case d.Holder != key:
@@ -135,8 +135,8 @@ func (f *Facts) clear() Answer {
 	case !holds(d, key): // an earlier session of this node has it
 		return f.shutOut(key)
 	}
-	a := f.act(Register, Leaving, "leaving the disk reserved for nobody")
-	a.Key = nobodys
+	a := f.act(Register, Leaving, "leaving the disk reserved until a volume takes it")
+	a.Key = leftByWipe
 	return a
 }
 
@@ -151,7 +151,7 @@ func (f *Facts) leave() Answer {
 	switch d := f.View.Disk; {
 	case d.Link == ownership.Detached:
 		return f.record(Left, "nothing of the disk is left on this node", func(n *v1alpha1.LUNWipe) { n.Node = "" })
-	case d.Link == ownership.Attached && d.Registered != 0 && !d.Registered.IsNobodys():
+	case d.Link == ownership.Attached && d.Registered != 0 && !d.Registered.IsLeftByWipe():
 		return f.unregister()
 	}
 	return f.act(Detach, Leaving, "detaching the disk")

@@ -23,7 +23,7 @@ func link(l ownership.Link) shared.View { return shared.View{Disk: ownership.Dis
 
 func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
 	mine, theirs, stranger := raw("a", wiping), raw("b", tenancy), raw("c", v1alpha1.Epoch{Number: 1, ID: "next"})
-	nobodys := ownership.Nobodys("a", wiping.ID)
+	leftByWipe := ownership.LeftByWipe("a", wiping.ID)
 	outcome := func(o v1alpha1.LUNWipeOutcome) func(*v1alpha1.LUN) {
 		return func(l *v1alpha1.LUN) { l.Status.Wipe.Outcome = o }
 	}
@@ -61,17 +61,17 @@ func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
 		"a new session takes its own back":      {lun: half, view: view(mine, mine, false), want: Reserve, reason: ShuttingOut, key: mine, expect: mine},
 		"progress ends with the reservation":    {lun: half, view: view(mine, 0, false), want: Record, reason: ReservationLost, next: func(w *v1alpha1.LUNWipe) bool { return w.Done == 0 && w.Outcome == "" }},
 		"also if another has it":                {lun: half, view: view(mine, theirs, false), want: Record, reason: ReservationLost, next: func(w *v1alpha1.LUNWipe) bool { return w.Done == 0 }},
-		"it takes what is nobody's":             {view: view(mine, nobodys, false), want: Reserve, reason: ShuttingOut, key: mine, expect: nobodys},
-		"wiped, it makes its own nobody's":      {lun: wiped, view: view(mine, mine, true), want: Register, reason: Leaving, key: nobodys},
+		"it takes what is nobody's":             {view: view(mine, leftByWipe, false), want: Reserve, reason: ShuttingOut, key: mine, expect: leftByWipe},
+		"wiped, it makes its own nobody's":      {lun: wiped, view: view(mine, mine, true), want: Register, reason: Leaving, key: leftByWipe},
 		"after a restart it attaches again":     {lun: wiped, view: link(ownership.Detached), want: Attach, reason: Attaching},
 		"and takes its own back":                {lun: wiped, view: view(0, mine, false), want: Register, reason: ShuttingOut, key: mine},
 		"to the end":                            {lun: wiped, view: view(mine, mine, false), want: Reserve, reason: ShuttingOut, key: mine, expect: mine},
 		"wiped, and taken by an unknown":        {lun: wiped, view: view(0, stranger, false), want: Record, reason: HolderUnknown},
 		"wiped, and its reservation was lost":   {lun: wiped, view: view(mine, 0, false), want: Record, reason: ReservationLost, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNWipeFailed }},
-		"wiped, and another wipe's":             {lun: wiped, view: view(0, ownership.Nobodys("b", "other"), false), want: Record, reason: HolderUnknown},
-		"it is nobody's, and cleared":           {lun: wiped, view: view(nobodys, nobodys, true), want: Record, reason: Leaving, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNCleared && w.Node == "a" }},
-		"also after a restart":                  {lun: wiped, view: view(0, nobodys, false), want: Record, reason: Leaving, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNCleared && w.Node == "a" }},
-		"cleared, it detaches":                  {lun: cleared, view: view(nobodys, nobodys, true), want: Detach, reason: Leaving},
+		"wiped, and another wipe's":             {lun: wiped, view: view(0, ownership.LeftByWipe("b", "other"), false), want: Record, reason: HolderUnknown},
+		"it is nobody's, and cleared":           {lun: wiped, view: view(leftByWipe, leftByWipe, true), want: Record, reason: Leaving, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNCleared && w.Node == "a" }},
+		"also after a restart":                  {lun: wiped, view: view(0, leftByWipe, false), want: Record, reason: Leaving, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNCleared && w.Node == "a" }},
+		"cleared, it detaches":                  {lun: cleared, view: view(leftByWipe, leftByWipe, true), want: Detach, reason: Leaving},
 		"nothing else helps one under way":      {lun: cleared, view: shared.View{Disk: ownership.Disk{Link: ownership.Attaching, Registered: mine}}, want: Detach, reason: Leaving},
 		"also what is under way":                {lun: cleared, view: link(ownership.Attaching), want: Detach, reason: Leaving},
 		"detached, it takes its name off":       {lun: cleared, view: link(ownership.Detached), want: Record, reason: Left, next: func(w *v1alpha1.LUNWipe) bool { return w.Node == "" && w.Outcome == v1alpha1.LUNCleared }},

@@ -11,7 +11,7 @@
 //	5  wipe (package provision/wipe), and flush. Before each write the open device is the one that the disk's
 //	   provisioner shows now, and the disk holds this session's reservation
 //	6  record that the disk is wiped, if the reservation lasted to the end
-//	7  give the reservation a key of nobody's, from which any next volume takes it, and record that: a writer of the
+//	7  give the reservation a key of no epoch, from which the next volume takes it, and record that: a writer of the
 //	   last volume that is suspended, and whose node was removed from the record, stays shut out
 //	8  detach the disk, and take the node's name off the LUN
 //

@@ -19,7 +19,7 @@ func (w *world) free() {
 		w.t.Errorf("the LUN says %+v, and the disk is blank: %v", now, w.blank())
 	}
 	for _, node := range []string{"a", "b", "c"} {
-		if v, err := w.target.Node(node).Look(w.t.Context(), w.disk()); err != nil || v.Link == ownership.Attached && (!v.Holder.IsNobodys() || v.Holding || node == "a") {
+		if v, err := w.target.Node(node).Look(w.t.Context(), w.disk()); err != nil || v.Link == ownership.Attached && (!v.Holder.IsLeftByWipe() || v.Holding || node == "a") {
 			w.t.Errorf("node %s has the disk: %+v, %v", node, v, err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestALateWriterIsShutOutFromTheWipeOn(t *testing.T) {
 	}
 	w.free()
 	w.before = nil
-	next := w.settles("c", v1alpha1.Epoch{Number: 2, ID: "next"}, w.nobodys("c"))
+	next := w.settles("c", v1alpha1.Epoch{Number: 2, ID: "next"}, w.leftByWipe("c"))
 	if err := next.writes(0, "precious"); err != nil {
 		t.Errorf("the next volume cannot write: %v", err)
 	}
@@ -110,13 +110,13 @@ func TestALateWriterIsShutOutFromTheWipeOn(t *testing.T) {
 }
 
 // No node of a volume has taken the disk since the last wipe.
-func TestADiskThatIsReservedForNobodyIsWipedAgain(t *testing.T) {
+func TestADiskThatAnEarlierWipeLeftReservedIsWipedAgain(t *testing.T) {
 	w := newWorld(t)
 	check(t, w.process("a").lives())
-	w.nobodys("c")
+	w.leftByWipe("c")
 	w.order("b", v1alpha1.Epoch{Number: 9, ID: "again"})
 	check(t, w.process("b").lives())
-	w.nobodys("c")
+	w.leftByWipe("c")
 	if now := w.lun.Status.Wipe; now.Outcome != v1alpha1.LUNCleared || now.Node != "" {
 		t.Errorf("the LUN says %+v", now)
 	}
@@ -139,7 +139,7 @@ func TestANodeThatSleptHarmsNoLaterVolume(t *testing.T) {
 			}
 			w.lun.Status = v1alpha1.LUNStatus{State: v1alpha1.LUNAvailable}
 			w.touch()
-			next = w.settles("c", v1alpha1.Epoch{Number: 2, ID: "next"}, w.nobodys("c"))
+			next = w.settles("c", v1alpha1.Epoch{Number: 2, ID: "next"}, w.leftByWipe("c"))
 			if err := next.writes(0, "precious"); err != nil {
 				t.Fatal(err)
 			}

@@ -195,7 +195,7 @@ func (w *world) judge(now *v1alpha1.LUNWipe) {
 			w.t.Error("the disk is called wiped, and is not, or may lose that with its power")
 		}
 	case v1alpha1.LUNCleared:
-		if v, err := w.target.Node(now.Node).Look(w.t.Context(), w.disk()); now.Node != "" && err == nil && v.Link == ownership.Attached && !v.Holder.IsNobodys() {
+		if v, err := w.target.Node(now.Node).Look(w.t.Context(), w.disk()); now.Node != "" && err == nil && v.Link == ownership.Attached && !v.Holder.IsLeftByWipe() {
 			w.t.Errorf("the disk is called cleared, and its holder is %#x", uint64(v.Holder))
 		}
 	}
@@ -324,13 +324,13 @@ func (w *world) settles(node string, e v1alpha1.Epoch, from ownership.RawKey) *t
 	return &tenant{w, n}
 }
 
-// nobodys is the key under which a wiped disk is reserved, as a node finds it that attaches the disk.
-func (w *world) nobodys(node string) ownership.RawKey {
+// leftByWipe is the key under which a wiped disk is reserved, as a node finds it that attaches the disk.
+func (w *world) leftByWipe(node string) ownership.RawKey {
 	w.t.Helper()
 	n := w.target.Node(node)
 	check(w.t, n.Attach(w.t.Context(), w.disk()))
 	v, err := n.Look(w.t.Context(), w.disk())
-	if err != nil || !v.Holder.IsNobodys() {
+	if err != nil || !v.Holder.IsLeftByWipe() {
 		w.t.Fatalf("a wiped disk is reserved under %#x, %v", uint64(v.Holder), err)
 	}
 	return v.Holder

@@ -40,7 +40,7 @@ func (b *Board) Places(volume string, nodes []string) map[string]Place {
 	for _, name := range nodes {
 		p := Place{Refusal: b.refuses(name, reach, pods), Leaving: Leaving(b.nodes[name], pods)}
 		p.Slots, p.GiveWay = b.slots(volume, name)
-		p.MakesRoom = b.makesRoom(volume, name)
+		p.MakesRoom = makesRoom(volume, b.free(name), b.uses(name), b.waiting(name), b.volumes)
 		places[name] = p
 	}
 	for rank, name := range b.order(volume, pods, places) {
@@ -132,18 +132,18 @@ func (b *Board) slots(volume, node string) (slots int, yields bool) {
 
 // makesRoom tells whether a volume that waits on a node gets a slot once its disk has a free share. Standbys make way
 // for such a volume alone, so the slot cannot come first. Those that wait without a free share stand behind it then.
-func (b *Board) makesRoom(volume, node string) bool {
-	room := b.free(node)
-	for _, u := range b.uses(node) {
+// room is how many slots of the node are free.
+func makesRoom(volume string, room int, uses []ownership.SlotUse, waiting []string, volumes map[string]*Volume) bool {
+	for _, u := range uses {
 		if going(u.State) || u.Standby && u.Yields {
 			room++
 		}
 	}
-	for _, name := range b.waiting(node) {
+	for _, name := range waiting {
 		switch {
 		case name == volume:
 			return room > 0
-		case b.volumes[name].shared():
+		case volumes[name].shared():
 			room--
 		}
 	}

@@ -65,7 +65,7 @@ func (o OneCopy) Take(ctx context.Context, id string, use func(ctx context.Conte
 
 // Holds implements Owner. The volume must not be deleted between the look at it and the bind: the device of
 // a raw block volume is not open then, so that nothing else would refuse it. A use that gives the volume to no
-// pod is of a mounted filesystem, which is not deleted. It may take long, and hinders nobody.
+// pod is of a mounted filesystem, which is not deleted. It may take long, and holds no lock meanwhile.
 func (o OneCopy) Holds(ctx context.Context, id, target string, use func(ctx context.Context) error) error {
 	if target == "" {
 		return use(ctx)

@@ -67,8 +67,8 @@ func (o *outgoing) run(ctx context.Context, stock Stock) error {
 	return errors.Join(err, failed(source.Close(o.sent.Committed), "closing the snapshot"))
 }
 
-// open asks the stock for the stream, which may wait. Nobody listens to the peer meanwhile: one that has gone is
-// found out when Alive cannot be said, so that it keeps no place and no connection for good.
+// open asks the stock for the stream, which may wait. This end does not read from the peer meanwhile. It notices that
+// the peer has gone when it cannot write Alive, so that the peer keeps no place and no connection for good.
 func (o *outgoing) open(ctx context.Context, stock Stock, want wire.Want) (Source, error) {
 	ctx, end := context.WithCancelCause(ctx)                                 // the source's, too: it ends with the session
 	stop := context.AfterFunc(o.gone, func() { end(context.Cause(o.gone)) }) //nolint:contextcheck // it only ends ctx

@@ -46,7 +46,7 @@ func (a *attempt) remake(ctx context.Context, v *v1alpha1.Volume, d string) (*v1
 	case apierrors.IsConflict(err):
 		return a.reread(ctx)
 	case err != nil && !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("giving up volume %s, which nobody uses and which is different (%s): %w", a.name, d, err)
+		return nil, fmt.Errorf("giving up volume %s, which has no data and is different (%s): %w", a.name, d, err)
 	case err == nil:
 		_, _, gone, err := a.objects.Await(ctx, a.events, v, func(v *v1alpha1.Volume) usecase.Answer { return usecase.PlacedVolume(v).Removed(a.nodes) })
 		if err != nil {
