@@ -180,7 +180,7 @@ func (e *exam) node(n *v1alpha1.StorageNode) {
 	f := Finding{Kind: "StorageNode", Name: n.Name, Node: n.Name}
 	if away := e.Heartbeats.Away(n.Name); away != "" {
 		f.Message = "its report may be old: " + away
-		e.add(NodeAway, f, "kubectl get node "+n.Name, e.pods(n.Name))
+		e.add(NodeAway, f, "kubectl get node "+n.Name, podsOn(n.Name, e.System))
 		return
 	}
 	switch ready := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady); {
@@ -191,10 +191,10 @@ func (e *exam) node(n *v1alpha1.StorageNode) {
 	default:
 		return
 	}
-	e.add(NodeNotReady, f, "kubectl describe bsn "+n.Name, e.pods(n.Name))
+	e.add(NodeNotReady, f, "kubectl describe bsn "+n.Name, podsOn(n.Name, e.System))
 }
 
-// pods returns the command that shows the agent of a node.
-func (e *exam) pods(node string) string {
-	return fmt.Sprintf("kubectl get pods -n %s --field-selector spec.nodeName=%s", e.System, node)
+// podsOn returns the command that shows the agent of a node, in the namespace of Berth.
+func podsOn(node, system string) string {
+	return fmt.Sprintf("kubectl get pods -n %s --field-selector spec.nodeName=%s", system, node)
 }

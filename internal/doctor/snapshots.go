@@ -200,7 +200,7 @@ func (e *exam) snapshot(s *v1alpha1.Snapshot) {
 			}
 		case entry == nil && s.DeletionTimestamp == nil && e.Heartbeats.Away(wish.Node) == "":
 			f.Message = "the node has not said anything about it"
-			e.add(NotAnswered, f, e.pods(wish.Node))
+			e.add(NotAnswered, f, podsOn(wish.Node, e.System))
 		case entry == nil || entry.State != v1alpha1.SnapshotFailed, entry.Reason == v1alpha1.ReasonDeviceMissing, entry.Reason == v1alpha1.ReasonPoolMissing:
 		case s.DeletionTimestamp != nil:
 			f.Message = fmt.Sprintf("it is being deleted, and the node says %s: %s", entry.Reason, entry.Message)

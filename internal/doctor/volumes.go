@@ -70,7 +70,7 @@ func (e *exam) replica(f Finding, v *v1alpha1.Volume, wish v1alpha1.ReplicaSpec)
 		e.add(NodeGone, f, "kubectl get node "+wish.Node, describe)
 	case entry == nil && e.Heartbeats.Away(wish.Node) == "":
 		f.Message = "the node has not said anything about it"
-		e.add(NotAnswered, f, e.pods(wish.Node))
+		e.add(NotAnswered, f, podsOn(wish.Node, e.System))
 	case entry == nil || entry.State == v1alpha1.ReplicaCopying || entry.State == v1alpha1.ReplicaGone:
 	case entry.State == v1alpha1.ReplicaFailed:
 		e.failed(f, v, entry)
