@@ -46,7 +46,7 @@ func (w agents) think(i int, stale uint8) bool {
 	}
 	f := w.nodeFacts(i, read, stale)
 	f.Absent = read.volume == nil && !unread
-	if v := read.volume; v != nil && n.copy.Promise.Epoch == v.Epoch && (v.Primary.Node != names[i] || n.copy.GaveUp(v.Epoch)) {
+	if v := read.volume.On(names[i]); v != nil && n.copy.Promise.Epoch == v.Epoch && (v.Primary.Node != names[i] || n.copy.GaveUp(v.Epoch)) {
 		n.lapsed = false // what the copy keeps tells its earlier epochs from those that it may begin
 	}
 	f.Unstaging = !n.wanted && (n.mounted || n.stopped)

@@ -27,7 +27,7 @@ func (w diskJudge) checkWord(old, v *ownership.Volume, p *pending) {
 // checkClean: after a mount that did not end with everything flushed, the next one begins with a
 // consistency check.
 func (w diskJudge) checkClean(i int, check bool) {
-	if !w.cfg.Kind.Traits().Reserves || !w.disk.accepts(i) {
+	if !w.cfg.Kind.Traits().Reserves || w.cfg.Many || !w.disk.accepts(i) {
 		return // it cannot write, whatever it mounts
 	}
 	if w.truth.unclean && !check {
@@ -81,7 +81,7 @@ func going(s ownership.State) bool { return s == ownership.Removing || s == owne
 
 // checkMarked judges the first phase of the removal of one attachment.
 func (w diskJudge) checkMarked(old *ownership.Volume, node string, p *pending) {
-	if old.Primary.Node == node && (old.Primary.Phase == ownership.Active || old.Primary.Phase == ownership.Preparing) {
+	if o := old.On(node).Primary; o.Node == node && (o.Phase == ownership.Active || o.Phase == ownership.Preparing) {
 		w.fail("attachment: the owner %s loses its attachment", node)
 	}
 	if old.Deleting {
@@ -145,7 +145,14 @@ func (w diskJudge) checkGivesUp(i int, a *ownership.Action) {
 		return
 	}
 	e := n.copy.Opened
+	v = v.On(names[i])
 	if v.Epoch != e || v.Primary.Node != names[i] || v.Primary.Phase != ownership.Active || n.copy.Closed.Number >= e.Number {
+		return
+	}
+	if w.cfg.Many {
+		if w.disk.keys[i] == (ownership.Key{Node: names[i], Epoch: e}) {
+			w.fail("session: %s gives epoch %v up although it is registered", names[i], e)
+		}
 		return
 	}
 	if w.disk.holder == (ownership.Key{Node: names[i], Epoch: e}) || w.disk.holder == (ownership.Key{}) && !w.disk.persistent {

@@ -12,7 +12,9 @@ func (w agents) diskStep(i int, a *ownership.Action) {
 		w.disk.register(i, a.Key)
 	case ownership.Reserve:
 		before := w.disk.holder
-		if w.disk.reserve(i, a.Expect, a.Key, w.rules.Conduct.BlindReserve) {
+		if a.Registrants {
+			w.disk.preempt(i, a.Expect, a.Key)
+		} else if w.disk.reserve(i, a.Expect, a.Key, w.rules.Conduct.BlindReserve) {
 			w.diskJudge().checkReserve(i, before, a.Key)
 		}
 	case ownership.Attach:
@@ -107,7 +109,7 @@ func (w overseers) wantedNodes(out []string) []string {
 
 // noteUse is called before time passes and before the record changes: an owner uses the volume.
 func (w diskJudge) noteUse() {
-	if v := w.server.current.volume; v != nil && v.Primary.Phase.Open() {
+	if v := w.server.current.volume; v != nil && len(v.Writing()) > 0 {
 		w.truth.usedAt = w.now
 	}
 }

@@ -19,6 +19,9 @@ func (w agents) act(i int, p *pending) {
 		n.copy.Promise = a.Promise
 	case ownership.Open:
 		n.copy.Opened = a.Promise.Epoch
+		if a.Key != (ownership.Key{}) {
+			w.disk.register(i, a.Key)
+		}
 	case ownership.Close:
 		n.copy.Closed = a.Promise.Epoch
 	case ownership.Grow:

@@ -19,6 +19,10 @@ func (w *World) Endure() {
 		return
 	}
 	w.story.say("%s dies and stays dead, and all other faults end", names[dead])
+	if w.cfg.Many {
+		(ending{w}).endureWriters(dead)
+		return
+	}
 	story := w.story
 	if !w.verbose {
 		w.story = nil

@@ -107,6 +107,7 @@ func (w faults) restore(back int, gone bool) bool {
 	}
 	w.server.current = &version{volume: found.volume, rv: now.rv + 1, before: found.before}
 	w.truth.recall(found.volume)
+	w.recordJudge().recallEpochs()
 	return true
 }
 
@@ -118,7 +119,7 @@ func (w faults) want(i int, both bool) bool {
 	}
 	w.nodes[i].wanted = true
 	for j := range w.nodes {
-		if j != i && !both {
+		if j != i && !both && !w.cfg.Many {
 			w.unwant(j)
 		}
 	}
@@ -164,7 +165,7 @@ func (w faults) approve(c int) bool {
 	v := w.server.current.volume
 	p := w.ctl[c].blocked
 	if v != nil && !v.Kind.Traits().Data {
-		return w.ask(v)
+		return w.ask(v, func(int) bool { return true })
 	}
 	if v == nil || p.IsZero() || v.Failover.Approved == p {
 		return false
@@ -175,16 +176,22 @@ func (w faults) approve(c int) bool {
 	return true
 }
 
-// ask lets the administrator ask the first standby that runs to shut the writer out, whether or not the
+// ask lets the administrator ask the first other node that runs to shut a writer out, whether or not the
 // writer looks dead.
-func (w faults) ask(v *ownership.Volume) bool {
-	if !v.Primary.Phase.Open() || v.Deleting || !w.cfg.Persistent || v.FenceRequest.Epoch == v.Epoch {
+func (w faults) ask(v *ownership.Volume, of func(writer int) bool) bool {
+	if v.Deleting || !w.cfg.Persistent {
 		return false
 	}
-	for _, e := range v.Replicas {
-		if e.Node != v.Primary.Node && e.State == ownership.Ready && w.runs(indexOf(e.Node)) {
-			w.commit(v.RequestFence(e.Node))
-			return true
+	for _, writer := range v.Writing() {
+		v := v.On(writer)
+		if v.FenceRequest.Epoch == v.Epoch || !of(indexOf(writer)) {
+			continue
+		}
+		for _, e := range v.Replicas {
+			if e.Node != writer && e.State == ownership.Ready && w.runs(indexOf(e.Node)) {
+				w.commit(v.RequestFence(e.Node).Stored())
+				return true
+			}
 		}
 	}
 	return false

@@ -25,7 +25,7 @@ func (w overseers) controllerStep(c int, stale uint8) bool {
 		return false
 	}
 	f := w.controllerFacts(c, read)
-	a := w.rules.Oversee.Decide(f)
+	a := ownership.Oversee(w.rules.Oversee, f, func(f *ownership.ControllerFacts, _ string) { w.about(c, f) })
 	if a.Verb != ownership.Nothing {
 		w.tell(who, "decides", a)
 	}
@@ -35,7 +35,8 @@ func (w overseers) controllerStep(c int, stale uint8) bool {
 	if a.Verb != ownership.Record {
 		return false
 	}
-	p := &pending{action: a, read: read, ignored: w.controllerKnowsMore(who, read.volume), ordered: w.recordJudge().ordered(read.volume)}
+	p := &pending{action: a, read: read, ignored: w.controllerKnowsMore(who, read.volume)}
+	p.ordered = w.recordJudge().ordered(read.volume.On(changing(read.volume, a.Next)))
 	p.brake = !p.ordered && w.recordJudge().massLoss(c)
 	for i := range w.cfg.Nodes {
 		if w.nodes[i].wanted {
@@ -97,11 +98,15 @@ func (w overseers) controllerFacts(c int, read *version) *ownership.ControllerFa
 			f.Peers = append(f.Peers, w.probe(j, v))
 		}
 	}
-	if p := indexOf(v.Primary.Node); p >= 0 && v.Primary.Phase.Open() {
+	return f
+}
+
+// about adds what a controller finds out about a writer.
+func (w overseers) about(c int, f *ownership.ControllerFacts) {
+	if p := indexOf(f.Record.Primary.Node); p >= 0 && f.Record.Primary.Phase.Open() {
 		f.Witnesses = w.witnesses(c, p)
 		f.Proofs = w.proofs(c, p)
 	}
-	return f
 }
 
 // probe is replica j's answer to the controller.

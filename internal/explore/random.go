@@ -91,6 +91,9 @@ func (s Source) Config() Config {
 		c.Shares = c.Factor + s.r.IntN(c.Nodes-c.Factor+1)
 		c.Persistent, c.Yields = s.r.IntN(4) > 0, s.r.IntN(2) > 0
 	}
+	if c.Kind.Traits().Attaches && s.r.IntN(3) == 0 {
+		c.Many, c.Known, c.Persistent, c.Factor, c.Shares = true, s.r.IntN(2) == 0, true, 1, 2+s.r.IntN(c.Nodes-1)
+	}
 	c.Lasting, c.Partial = s.r.IntN(3) == 0, s.r.IntN(6) == 0
 	c.Away = !c.Lasting && s.r.IntN(4) == 0
 	return c

@@ -50,6 +50,10 @@ func (w ending) endFaults() {
 // onePod leaves one pod at most, on a node that has a replica or can get one.
 func (w ending) onePod() {
 	v, found := w.server.current.volume, false
+	if w.cfg.Many {
+		w.fittingPods(v, w.cfg.Shares)
+		return
+	}
 	for i := range w.nodes {
 		if !w.nodes[i].wanted {
 			continue
@@ -84,8 +88,8 @@ func (w ending) round(n int) (busy bool) {
 // agree lets the administrator approve. He asks for no failover of a disk whose writer runs.
 func (w ending) agree(c int) bool {
 	v := w.server.current.volume
-	if v == nil || !v.Kind.Traits().Data && (!v.Primary.Phase.Open() || w.runs(indexOf(v.Primary.Node))) {
-		return false
+	if v != nil && !v.Kind.Traits().Data {
+		return w.faults().ask(v, func(writer int) bool { return !w.runs(writer) })
 	}
 	return w.faults().approve(c)
 }
@@ -126,37 +130,38 @@ func (w restJudge) checkRest() {
 	if w.gone(v) {
 		return
 	}
-	wanted := -1
+	wanted := 0
 	for i := range w.nodes {
-		if w.nodes[i].wanted {
-			wanted = i
+		n := &w.nodes[i]
+		if n.wanted {
+			wanted++
 		}
-		if w.nodes[i].mounted && !w.nodes[i].wanted {
+		if n.mounted && !n.wanted {
 			w.fail("rest: %s is still mounted and nobody wants it", names[i])
 		}
-	}
-	if wanted >= 0 && !w.nodes[wanted].mounted {
-		w.fail("rest: the pod on %s never got the volume", names[wanted])
-	}
-	if wanted >= 0 && v.Kind.Traits().Reserves && !w.disk.accepts(wanted) {
-		w.fail("rest: %s has the volume mounted and the disk refuses it", names[wanted])
-	}
-	if wanted < 0 && v.Primary.Phase.Open() {
-		w.fail("rest: the volume is still %v on %s", v.Primary.Phase, v.Primary.Node)
+		if n.wanted && !n.mounted {
+			w.fail("rest: the pod on %s never got the volume", names[i])
+		}
+		if n.wanted && v.Kind.Traits().Reserves && !w.disk.accepts(i) {
+			w.fail("rest: %s has the volume mounted and the disk refuses it", names[i])
+		}
+		if o := v.On(names[i]); !n.wanted && o.Primary.Node == names[i] && o.Primary.Phase.Open() {
+			w.fail("rest: the volume is still %v on %s", o.Primary.Phase, names[i])
+		}
 	}
 	for i := range w.nodes {
 		if _, has := v.Replica(names[i]); !has && v.Kind.Traits().Attaches && w.disk.links[i] != ownership.Detached {
 			w.fail("rest: %s has no entry, and its attachment is %v", names[i], w.disk.links[i])
 		}
 	}
-	if wanted < 0 && v.Kind.Traits().Attaches {
+	if wanted == 0 && v.Kind.Traits().Attaches {
 		if len(v.Replicas) > 0 || w.disk.taken(-1) > 0 {
 			w.fail("rest: an unused volume has %d attachments, and %d are recorded", w.disk.taken(-1), len(v.Replicas))
 		}
 		return
 	}
-	if len(v.Replicas) != v.Factor {
-		w.fail("rest: %d replicas for a factor of %d", len(v.Replicas), v.Factor)
+	if len(v.Replicas) != max(v.Factor, wanted) {
+		w.fail("rest: %d replicas for a factor of %d and %d pods", len(v.Replicas), v.Factor, wanted)
 	}
 	for _, e := range v.Replicas {
 		w.checkReplicaAtRest(v, e)

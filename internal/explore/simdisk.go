@@ -18,10 +18,15 @@ type simDisk struct {
 	holder  ownership.Key
 	at      int
 	current bool
+	// registrants: the reservation lets all write that are registered.
+	registrants bool
+	// old are registrations of sessions that ended. Known: a node's next session has those of its last one.
+	old   [maxNodes]ownership.Key
+	known bool
 }
 
 func newDisk(cfg *Config) simDisk {
-	d := simDisk{shares: cfg.Shares, persistent: cfg.Persistent}
+	d := simDisk{shares: cfg.Shares, persistent: cfg.Persistent, known: cfg.Known}
 	for i := range cfg.Factor {
 		if !cfg.Partial {
 			d.links[i] = ownership.Attached
@@ -34,7 +39,14 @@ func newDisk(cfg *Config) simDisk {
 func (d *simDisk) seenBy(i int) ownership.Disk {
 	f := ownership.Disk{Link: d.links[i]}
 	if f.Link == ownership.Attached {
-		f.Registered, f.Holder, f.Holding = d.keys[i].Raw(), d.holder.Raw(), d.holds(i)
+		f.Registered, f.Holder, f.Holding, f.Registrants = d.keys[i].Raw(), d.holder.Raw(), d.holds(i), d.registrants
+		for j := range d.keys {
+			for _, k := range [2]ownership.Key{d.keys[j], d.old[j]} {
+				if k != (ownership.Key{}) {
+					f.Keys = append(f.Keys, k.Raw())
+				}
+			}
+		}
 	}
 	return f
 }
@@ -43,7 +55,8 @@ func (d *simDisk) holds(i int) bool { return d.at == i+1 && d.current && d.holde
 
 // accepts tells whether a write of node i reaches the disk: a disk without a reservation takes all.
 func (d *simDisk) accepts(i int) bool {
-	return d.links[i] == ownership.Attached && (d.holder == ownership.Key{} || d.holds(i))
+	registered := d.registrants && d.keys[i] != ownership.Key{}
+	return d.links[i] == ownership.Attached && (d.holder == ownership.Key{} || d.holds(i) || registered)
 }
 
 // taken is how many shares the attachments of nodes other than i take.
@@ -64,6 +77,9 @@ func (d *simDisk) register(i int, k ownership.Key) {
 		d.holder = k // a holder that registers anew keeps the reservation
 	}
 	d.keys[i] = k
+	if d.known {
+		d.old[i] = ownership.Key{}
+	}
 }
 
 // reserve takes the reservation if it is still as the node saw it.
@@ -71,19 +87,61 @@ func (d *simDisk) reserve(i int, expect ownership.RawKey, k ownership.Key, blind
 	if d.links[i] != ownership.Attached || d.keys[i] != k || !blind && d.holder.Raw() != expect {
 		return false
 	}
-	for j := range d.keys {
-		if j != i && d.keys[j] == d.holder {
-			d.keys[j] = ownership.Key{}
-		}
-	}
+	d.expel(i, d.holder)
 	d.holder, d.at, d.current = k, i+1, true
 	return true
 }
 
-func (d *simDisk) free() { d.holder, d.at, d.current = ownership.Key{}, 0, false }
+// preempt removes the registrations with a key, and has the disk reserved for all that are registered.
+func (d *simDisk) preempt(i int, expect ownership.RawKey, k ownership.Key) bool {
+	if d.links[i] != ownership.Attached || d.keys[i] != k {
+		return false
+	}
+	if expect == 0 {
+		if (d.holder != ownership.Key{}) {
+			return false
+		}
+		d.holder, d.at, d.current, d.registrants = k, i+1, true, true
+		return true
+	}
+	for j := range d.keys {
+		for _, victim := range [2]ownership.Key{d.keys[j], d.old[j]} {
+			if victim.Raw() == expect {
+				d.expel(i, victim)
+				if d.holder == victim {
+					d.holder, d.at, d.current, d.registrants = k, i+1, true, true
+				}
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// expel removes the registrations with a key, but node i's.
+func (d *simDisk) expel(i int, victim ownership.Key) {
+	for j := range d.keys {
+		if j != i && d.keys[j] == victim {
+			d.keys[j] = ownership.Key{}
+		}
+		if d.old[j] == victim {
+			d.old[j] = ownership.Key{}
+		}
+	}
+}
+
+func (d *simDisk) free() {
+	d.holder, d.at, d.current, d.registrants = ownership.Key{}, 0, false, false
+}
 
 // endSession ends node i's session; the node logs in again at once.
 func (d *simDisk) endSession(i int) {
+	if d.known {
+		return
+	}
+	if (d.keys[i] != ownership.Key{}) {
+		d.old[i] = d.keys[i]
+	}
 	d.keys[i] = ownership.Key{}
 	if d.at == i+1 {
 		d.current = false
@@ -116,6 +174,7 @@ func (d *simDisk) restart() {
 		d.endSession(i)
 	}
 	if !d.persistent {
+		d.keys, d.old = [maxNodes]ownership.Key{}, [maxNodes]ownership.Key{}
 		d.free()
 	}
 }

@@ -115,6 +115,10 @@ func (w recordJudge) checkRecord(p *pending) {
 		w.checkRepair(old, v)
 		return
 	}
+	w.checkEntries(old, v, p)
+	w.diskJudge().checkAttachments(old, v, p)
+	node := changing(old, v)
+	old, v = old.On(node), v.On(node)
 	if v.Epoch != old.Epoch {
 		w.checkTakeover(old, v, p)
 	} else if !steps(phaseSteps, old.Primary.Phase, v.Primary.Phase) {
@@ -124,8 +128,6 @@ func (w recordJudge) checkRecord(p *pending) {
 		w.fail("brake: a standby was asked to shut out epoch %v while too many nodes looked lost", v.Epoch)
 	}
 	w.diskJudge().checkWord(old, v, p)
-	w.checkEntries(old, v, p)
-	w.diskJudge().checkAttachments(old, v, p)
 	if old.Primary.Phase.Open() && !v.Primary.Phase.Open() {
 		w.truth.open = w.truth.open && v.Epoch != w.truth.epoch
 	}
@@ -151,8 +153,8 @@ func (w recordJudge) checkEntries(old, v *ownership.Volume, p *pending) {
 		case ok && !steps(stateSteps, e.State, n.State):
 			w.fail("chart: replica %s may not go from %v to %v", e.Node, e.State, n.State)
 		}
-		if n.Unstaged == v.Epoch && e.Unstaged != v.Epoch {
-			w.checkStopped(v.Epoch, indexOf(e.Node))
+		if epoch := v.On(e.Node).Epoch; n.Unstaged == epoch && e.Unstaged != epoch && !epoch.IsZero() {
+			w.checkStopped(epoch, indexOf(e.Node))
 		}
 	}
 }

@@ -30,6 +30,10 @@ type Config struct {
 	// Shares, Persistent and Yields are for shared disks: see ownership.Sharing.
 	Shares             int
 	Persistent, Yields bool
+	// Many: several nodes write the shared disk at once.
+	Many bool
+	// Known: the target knows a node's next session as the one that ended.
+	Known bool
 	// Lasting: before all faults end, the primary dies and stays dead for a while.
 	Lasting bool
 	// Away: before all faults end, the API server is away for a while, and the pods end.
@@ -43,6 +47,9 @@ func (c Config) String() string {
 	s := fmt.Sprintf("kind=%v nodes=%d factor=%d watchdog=%t automatic=%t", c.Kind, c.Nodes, c.Factor, c.Watchdog, c.Automatic)
 	if c.Kind.Traits().Attaches {
 		s += fmt.Sprintf(" shares=%d persistent=%t yields=%t", c.Shares, c.Persistent, c.Yields)
+	}
+	if c.Many {
+		s += fmt.Sprintf(" many=true known=%t", c.Known)
 	}
 	if c.Lasting {
 		s += " lasting=true"
@@ -227,7 +234,7 @@ func New(cfg Config, rules *Rules) *World {
 	}
 	if cfg.Kind.Traits().Reserves {
 		w.disk = newDisk(&cfg)
-		v.Sharing = ownership.Sharing{MaxShares: cfg.Shares, Yields: cfg.Yields, Persistent: cfg.Persistent}
+		v.Sharing = ownership.Sharing{MaxShares: cfg.Shares, Yields: cfg.Yields, Persistent: cfg.Persistent, ManyWriters: cfg.Many}
 	}
 	for c := range w.ctl {
 		w.ctl[c].watching = ownership.WatchFirst

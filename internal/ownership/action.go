@@ -26,7 +26,8 @@ const (
 	Record
 	// Persist stores Promise with the copy.
 	Persist
-	// Open stores that the copy is about to be made writable in Promise.Epoch.
+	// Open stores that the copy is about to be made writable in Promise.Epoch. If there is a Key, it then
+	// registers that as Register does.
 	Open
 	// Close stores that nothing will be written into Promise.Epoch again.
 	Close
@@ -47,7 +48,8 @@ const (
 	// The shell first makes sure that nothing but the mount of Key's epoch, if there is
 	// one, has unwritten data for the device.
 	Register
-	// Reserve takes the reservation for this session with Key if its holder still is Expect.
+	// Reserve takes the reservation for this session with Key if its holder still is Expect. With Registrants it
+	// removes the registrations with the key Expect, and reserves the disk for all that are registered if it is not.
 	// A reservation is never given up: a node that was shut out could write again. The next
 	// epoch takes it.
 	Reserve
@@ -86,9 +88,11 @@ type Action struct {
 	Points   []lineage.Point
 	Key      Key
 	Expect   RawKey
-	Check    bool
-	Until    time.Time
-	Size     int64
+	// Registrants is for Reserve: see Disk.Registrants.
+	Registrants bool
+	Check       bool
+	Until       time.Time
+	Size        int64
 }
 
 // Why is the reason of a decision. It is formatted only when Message is called.

@@ -14,6 +14,12 @@ type Disk struct {
 	// That lets no other node write, and no rule counts on the refusal.
 	Holder  RawKey
 	Holding bool
+	// Registrants: the reservation lets every registered session write (SPC-4: Write Exclusive, Registrants
+	// Only), and not its holder alone.
+	Registrants bool
+	// Keys are all registrations that the target knows, those of this session and of sessions that ended
+	// included.
+	Keys []RawKey
 }
 
 // holds tells whether the target accepts this session's writes under the key.
@@ -50,6 +56,9 @@ type Sharing struct {
 	// a reservation that was taken away may be free again, and shutting a writer out there proves
 	// nothing.
 	Persistent bool
+	// ManyWriters: several nodes write at once, each in an epoch of its own. The programs that use the disk
+	// agree on who writes where.
+	ManyWriters bool
 }
 
 // An attachment that fails is tried again after a pause, which doubles from retryFirst to
@@ -108,6 +117,9 @@ func regain(f *NodeFacts) (Action, bool) {
 	mine := Key{Node: f.Me, Epoch: f.Copy.Opened}
 	if !f.Mounted || f.Disk.Link != Attached || f.Copy.GaveUp(f.Copy.Opened) || f.Disk.holds(mine) {
 		return next()
+	}
+	if f.Disk.Registrants || f.Record != nil && f.Record.Sharing.ManyWriters {
+		return next() // see join
 	}
 	why := Why{Reason: SessionRenewed, Node: f.Me, Epoch: mine.Epoch}
 	owns := f.Record != nil && f.Record.ownedBy(f.Me) && f.Record.Epoch == mine.Epoch

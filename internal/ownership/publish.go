@@ -105,7 +105,7 @@ func giveWay(f *ControllerFacts) (Action, bool) {
 // while. They hold no data. The deadline is in the record, so that no process has to live until then.
 func expire(f *ControllerFacts) (Action, bool) {
 	v := f.Record
-	if !v.Kind.Traits().Attaches || v.Primary.Phase.Open() || v.Deleting {
+	if !v.Kind.Traits().Attaches || len(v.Writing()) > 0 || v.Deleting {
 		return next()
 	}
 	switch {

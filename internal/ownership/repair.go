@@ -27,6 +27,9 @@ func repairRecord(f *NodeFacts) (Action, bool) {
 	if f.Record == nil || !f.traits().Owned {
 		return next()
 	}
+	if f.Record.Sharing.ManyWriters {
+		return repairWriter(f)
+	}
 	best, who := f.Copy.Promise, &f.Copy
 	if !ahead(f.Record, &best) {
 		best = Promise{}
@@ -49,6 +52,27 @@ func repairRecord(f *NodeFacts) (Action, bool) {
 		who = ownerCopy(f.Peers, best.Primary)
 	}
 	return mend(f, best, who)
+}
+
+// repairWriter mends what the record says of one writer of several, by what its node knows. Nobody else can know
+// better. An epoch that the node has not opened, or gave up, needs no mending.
+func repairWriter(f *NodeFacts) (Action, bool) {
+	for _, k := range append(slices.Clone(f.Disk.Keys), f.Disk.Holder) {
+		if k.Number() > maxNumber {
+			return wait(Why{Reason: HolderUnknown, Count: int(k.Number())})
+		}
+	}
+	who := &f.Copy
+	if f.Me == "" {
+		who = ownerCopy(f.Peers, f.Record.Primary.Node)
+	}
+	if who == nil || who.Promise.Primary != f.Record.Primary.Node || who.Promise.Epoch.Number <= f.Record.Epoch.Number || who.Opened != who.Promise.Epoch || who.GaveUp(who.Opened) {
+		return next()
+	}
+	if _, counted := f.Record.Replica(f.Me); f.Me != "" && !counted {
+		return wait(Why{Reason: RecordBehind, Epoch: who.Promise.Epoch, Node: f.Me}) // a controller mends it
+	}
+	return mend(f, who.Promise, who)
 }
 
 // ahead tells whether the promise is a later state of this very record.
@@ -76,12 +100,15 @@ func ownerCopy(peers []Peer, node string) *Copy {
 // mend writes the record that the promise describes. owner is the copy of the
 // promise's primary, as that node answers, nil if it could not be asked.
 func mend(f *NodeFacts, p Promise, owner *Copy) (Action, bool) {
-	phase := Active
+	v, phase := f.Record, Active
 	if owner != nil && owner.Promise.Epoch == p.Epoch && owner.Opened != p.Epoch {
 		phase = Preparing
 	}
-	return record(f.Record.with(func(n *Volume) {
-		n.Epoch, n.Lineage = p.Epoch, p.Lineage
+	return record(v.with(func(n *Volume) {
+		if p.Epoch.Number > v.newest() {
+			n.Lineage = p.Lineage
+		}
+		n.Epoch = p.Epoch
 		n.Primary = Primary{Node: p.Primary, Boot: p.Boot, Phase: phase}
 		n.FenceRequest, n.Clean = FenceRequest{}, false
 		n.issue(Key{Node: p.Primary, Epoch: p.Epoch})

@@ -151,9 +151,12 @@ func takeOver(f *NodeFacts) (Action, bool) {
 // but an epoch that this node gave up stays given up.
 func nextEpoch(f *NodeFacts) lineage.Epoch {
 	c := &f.Copy
-	highest := max(f.Record.Epoch.Number, c.Promise.Epoch.Number, c.Opened.Number, c.Closed.Number, f.Disk.Holder.Number())
+	highest := max(f.Record.newest(), c.Promise.Epoch.Number, c.Opened.Number, c.Closed.Number, f.Disk.Holder.Number())
 	for i := range f.Peers {
 		highest = max(highest, f.Peers[i].Copy.Promise.Epoch.Number)
+	}
+	for _, k := range f.Disk.Keys {
+		highest = max(highest, k.Number())
 	}
 	return lineage.Next(f.FreshID, highest)
 }
@@ -163,7 +166,7 @@ func nextEpoch(f *NodeFacts) lineage.Epoch {
 // forgotten and the volume has left behind.
 func adoptPromise(f *NodeFacts) (Action, bool) {
 	v := f.Record
-	if !f.traits().Owned || f.Copy.Promise.Epoch == v.Epoch || f.Mounted || !f.Copy.Exists && f.traits().Data {
+	if !f.traits().Owned || f.Copy.Promise.Epoch == v.Epoch || v.Epoch.IsZero() || f.Mounted || !f.Copy.Exists && f.traits().Data {
 		return next()
 	}
 	p := Promise{Epoch: v.Epoch, Primary: v.Primary.Node, Boot: v.Primary.Boot, Lineage: v.Lineage, Losses: v.Losses}
@@ -185,6 +188,9 @@ func stageCatchUp(f *NodeFacts) (Action, bool) {
 // stageReserve takes the reservation from a key older than our epoch. The device
 // compares the old key, so a takeover decided before a pause fails after it.
 func stageReserve(f *NodeFacts) (Action, bool) {
+	if f.Record.Sharing.ManyWriters {
+		return join(f)
+	}
 	mine := Key{Node: f.Me, Epoch: f.Record.Epoch}
 	if !f.traits().Reserves || f.Disk.holds(mine) {
 		return next()

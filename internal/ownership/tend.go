@@ -14,6 +14,7 @@ var TendRules = Chain[NodeFacts]{
 	{"record read", recordRead},          // an error says nothing about the record
 	{"repair record", repairRecord},      // believe the nodes before an old backup
 	{"step down", stepDown},              // superseded: stop writing first of all
+	{"protect", protect},                 // many writers: a free disk takes the writes of all
 	{"orphan's promise", orphanPromise},  // or no node could fetch what it alone holds
 	{"collect", collect},                 // no record, or no entry in it
 	{"activate again", activateAgain},    // a backup forgot that the epoch is written
@@ -72,7 +73,12 @@ func activateAgain(f *NodeFacts) (Action, bool) {
 // ended. A disk that is away for a moment has refused nothing.
 func shutOut(f *NodeFacts) bool {
 	d, mine := &f.Disk, Key{Node: f.Me, Epoch: f.Record.Epoch}
-	if d.Link != Attached || d.Holder == mine.Raw() {
+	switch {
+	case d.Link != Attached:
+		return false
+	case f.Record.Sharing.ManyWriters:
+		return d.Registered != mine.Raw()
+	case d.Holder == mine.Raw():
 		return false
 	}
 	return d.Holder != 0 || f.Record.Sharing.Persistent
@@ -91,6 +97,9 @@ func giveUp(f *NodeFacts) (Action, bool) {
 // whatever the class says, or brings it back when the writer logs in again: there a fence would prove nothing.
 func executeFence(f *NodeFacts) (Action, bool) {
 	v := f.Record
+	if v.Sharing.ManyWriters {
+		return expel(f)
+	}
 	r := v.FenceRequest
 	if r.Executor != f.Me || r.Epoch != v.Epoch || !v.Primary.Phase.Open() || v.Primary.Node == f.Me {
 		return next()

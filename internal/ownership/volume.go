@@ -43,7 +43,11 @@ type Volume struct {
 	Keys []Key
 	// FenceRequest asks a standby to take the reservation from the primary.
 	FenceRequest FenceRequest
-	Failover     Failover
+	// Writers are the other nodes that have opened an epoch, in order of node name, where several nodes write
+	// at once (Sharing.ManyWriters). Rules decide about one writer at a time, the primary: On makes a node's
+	// writer the primary, and Stored puts the writer with the newest epoch back in that place.
+	Writers  []Writer
+	Failover Failover
 	// ExpireAt is when the attachments of an unused volume go; zero means never.
 	ExpireAt time.Time
 	// Replicas in order of node name.
@@ -146,8 +150,13 @@ func (v *Volume) Newest(points []lineage.Point) lineage.Point {
 	return lineage.Point{}
 }
 
+// ownedBy tells whether the node has an open epoch.
 func (v *Volume) ownedBy(node string) bool {
-	return v.Primary.Node == node && v.Primary.Phase.Open()
+	if v.Primary.Node == node {
+		return v.Primary.Phase.Open()
+	}
+	w, _ := v.writer(node)
+	return w.Primary.Phase.Open()
 }
 
 // with returns a copy of the record that edit may change, entries included.

@@ -1,0 +1,93 @@
+package explore
+
+import (
+	"slices"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
+
+// changing is the node about whose epoch a record was changed, or that of its primary if it is about none.
+func changing(old, v *ownership.Volume) string {
+	for _, n := range names[:maxNodes] {
+		a, b := old.On(n), v.On(n)
+		if writerForgotten(a, b) {
+			continue
+		}
+		if a.Epoch != b.Epoch || a.Primary != b.Primary || a.FenceRequest != b.FenceRequest {
+			return n
+		}
+	}
+	return v.Primary.Node
+}
+
+// fittingPods leaves as many pods as the disk has shares for. Nobody may want a volume that is being deleted.
+func (w ending) fittingPods(v *ownership.Volume, left int) {
+	for i := range w.nodes {
+		if !w.nodes[i].wanted {
+			continue
+		}
+		if left--; left < 0 || v != nil && v.Deleting {
+			w.faults().unwant(i)
+		}
+	}
+}
+
+// endureWriters judges what must happen while one of several writers is dead: it is shut out, and each pod elsewhere has
+// the volume before long.
+func (w ending) endureWriters(dead int) {
+	w.endFaults()
+	w.faults().crash(dead)
+	w.faults().unwant(dead)
+	epoch := w.server.current.volume.On(names[dead]).Epoch
+	for range enduring {
+		pods := 0
+		for i := range w.cfg.Nodes {
+			if w.nodes[i].wanted {
+				pods++
+			}
+		}
+		if pods == 0 {
+			w.faults().want((dead+1)%w.cfg.Nodes, true)
+		}
+		w.fittingPods(w.server.current.volume, w.cfg.Shares-1) // the dead node keeps its share
+		for i := range w.cfg.Nodes {
+			if i != dead {
+				w.faults().evict(i)
+				w.work(i)
+			}
+		}
+		for c := range w.ctl {
+			for range 4 {
+				w.overseers().controllerStep(c, 0)
+			}
+			w.agree(c)
+		}
+		if w.Violation != "" {
+			return
+		}
+		w.tick(ticks[0])
+	}
+	if v := w.server.current.volume.On(names[dead]); v.Epoch == epoch && v.Primary.Phase.Open() {
+		w.fail("endurance: %s is dead and is not shut out of epoch %v after %d rounds", names[dead], epoch, enduring)
+	}
+	for i := range w.nodes {
+		if w.nodes[i].wanted && !w.nodes[i].mounted {
+			w.fail("endurance: the pod on %s has no volume after %d rounds", names[i], enduring)
+		}
+	}
+}
+
+// writerForgotten tells whether a record has no more what it said of a writer whose epoch is over.
+func writerForgotten(old, v *ownership.Volume) bool {
+	return v.Epoch.IsZero() && !old.Primary.Phase.Open()
+}
+
+// recallEpochs takes in a backup from before a fence: an epoch that its node has not opened may begin after all.
+func (w recordJudge) recallEpochs() {
+	if w.cfg.Many {
+		w.truth.fenced = slices.DeleteFunc(slices.Clone(w.truth.fenced), func(e lineage.Epoch) bool {
+			return !slices.ContainsFunc(w.nodes[:], func(n node) bool { return n.copy.Opened == e })
+		})
+	}
+}
