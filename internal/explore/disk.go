@@ -12,7 +12,7 @@ func (w agents) diskStep(i int, a *ownership.Action) {
 		w.disk.register(i, a.Key)
 	case ownership.Reserve:
 		before := w.disk.holder
-		if a.Registrants {
+		if w.cfg.Many {
 			w.disk.preempt(i, a.Expect, a.Key)
 		} else if w.disk.reserve(i, a.Expect, a.Key, w.rules.Conduct.BlindReserve) {
 			w.diskJudge().checkReserve(i, before, a.Key)

@@ -48,8 +48,9 @@ const (
 	// The shell first makes sure that nothing but the mount of Key's epoch, if there is
 	// one, has unwritten data for the device.
 	Register
-	// Reserve takes the reservation for this session with Key if its holder still is Expect. With Registrants it
-	// removes the registrations with the key Expect, and reserves the disk for all that are registered if it is not.
+	// Reserve takes the reservation for this session with Key if its holder still is Expect. Where several
+	// nodes write it removes the registrations with the key Expect, and has the disk reserved for all that are
+	// registered.
 	// A reservation is never given up: a node that was shut out could write again. The next
 	// epoch takes it.
 	Reserve
@@ -88,8 +89,6 @@ type Action struct {
 	Points   []lineage.Point
 	Key      Key
 	Expect   RawKey
-	// Registrants is for Reserve: see Disk.Registrants.
-	Registrants bool
 	Check       bool
 	Until       time.Time
 	Size        int64

@@ -41,11 +41,11 @@ func join(f *NodeFacts) (Action, bool) {
 		return Action{Verb: Open, Promise: f.Copy.Promise, Key: mine, Why: why}, true
 	}
 	if d.Holder == 0 || !d.Registrants {
-		return Action{Verb: Reserve, Expect: d.Holder, Key: mine, Registrants: true, Why: why}, true
+		return Action{Verb: Reserve, Expect: d.Holder, Key: mine, Why: why}, true
 	}
 	for _, k := range d.Keys {
 		if k != mine.Raw() && !slices.Contains(open, k) {
-			return Action{Verb: Reserve, Expect: k, Key: mine, Registrants: true, Why: why}, true
+			return Action{Verb: Reserve, Expect: k, Key: mine, Why: why}, true
 		}
 	}
 	return next()
@@ -58,7 +58,7 @@ func protect(f *NodeFacts) (Action, bool) {
 	if d.Link != Attached || d.Holder != 0 || f.Record == nil || !f.Record.Sharing.ManyWriters || d.Registered != mine.Raw() || !f.Mounted {
 		return next()
 	}
-	return Action{Verb: Reserve, Key: mine, Registrants: true, Why: Why{Reason: TakingReservation, Node: f.Me, Epoch: mine.Epoch}}, true
+	return Action{Verb: Reserve, Key: mine, Why: Why{Reason: TakingReservation, Node: f.Me, Epoch: mine.Epoch}}, true
 }
 
 // expel shuts out each writer for which the record asks this node, one after the other. It does so under
@@ -92,7 +92,7 @@ func expelOne(f *NodeFacts, v *Volume) (Action, bool) {
 			return Action{Verb: Register, Key: key, Why: why}, true
 		}
 	}
-	return Action{Verb: Reserve, Expect: theirs.Raw(), Key: key, Registrants: true, Why: why}, true
+	return Action{Verb: Reserve, Expect: theirs.Raw(), Key: key, Why: why}, true
 }
 
 // unrecorded finds a writer that answers, and of whose epoch the record does not know: the record comes from a

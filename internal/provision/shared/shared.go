@@ -20,6 +20,9 @@ type Disk struct {
 	// Persistent says that the volume counts on reservations that outlive the target's loss of power. On a target
 	// that does not promise that a provisioner takes no reservation, and where it can it refuses to attach the disk.
 	Persistent bool
+	// ManyWriters says that several nodes write the disk at once. Its reservation lets all sessions write that are
+	// registered (WriteExclusiveRegistrantsOnly), and a node is shut out by taking its registration away.
+	ManyWriters bool
 }
 
 // View is a disk as a node sees it now.
@@ -113,6 +116,11 @@ type Disks interface {
 	// is expect; zero is no holder. A nil error means that this was read back. If the holder is
 	// another, or the session is not registered under key, the error is ErrConflict and the
 	// reservation has not changed.
+	//
+	// Of a disk that several nodes write, Reserve takes the registrations away that have the key expect, and aborts
+	// the commands of their sessions; zero takes none away, and is for a disk that nobody has reserved. Then the disk is
+	// reserved for all that are registered, by whomever. The error is ErrConflict if no registration has the key
+	// expect, if the disk is reserved and expect is zero, or if the session is not registered under key.
 	Reserve(ctx context.Context, d Disk, expect, key ownership.RawKey) error
 
 	// Flush makes sure that nothing on the node has the device open, in any mount namespace, and
