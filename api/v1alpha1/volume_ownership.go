@@ -32,6 +32,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.replicas) || oldSelf.replicas.all(o, o.state == 'Gone' || has(self.replicas) && self.replicas.exists(n, n.node == o.node))",message="an entry of status.ownership.replicas leaves only from state Gone"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas.all(n, n.state in ['Reserved','Syncing'] || has(oldSelf.replicas) && oldSelf.replicas.exists(o, o.node == n.node))",message="an entry of status.ownership.replicas begins Reserved or Syncing"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !has(oldSelf.replicas) || self.replicas.all(n, oldSelf.replicas.all(o, o.node != n.node || o.state == n.state || (o.state + '-' + n.state) in ['Reserved-Syncing','Reserved-Ready','Reserved-Failed','Reserved-Removing','Syncing-Ready','Syncing-Lagging','Syncing-Diverged','Syncing-Failed','Syncing-Lost','Syncing-Removing','Ready-Lagging','Ready-Diverged','Ready-Syncing','Ready-Lost','Ready-Failed','Ready-Removing','Lagging-Ready','Lagging-Diverged','Lagging-Syncing','Lagging-Lost','Lagging-Failed','Lagging-Removing','Diverged-Syncing','Diverged-Ready','Diverged-Lagging','Diverged-Lost','Diverged-Removing','Failed-Syncing','Failed-Removing','Lost-Syncing','Lost-Ready','Lost-Lagging','Lost-Removing','Removing-Syncing','Removing-Gone']))",message="a replica goes only along the chart of its states"
+// +kubebuilder:validation:XValidation:rule="!has(self.writers) || has(self.primary.node) && self.writers.exists(w, w.node == self.primary.node && dyn(w.epoch) == dyn(self.epoch) && w.phase == self.primary.phase && has(w.boot) == has(self.primary.boot) && (!has(w.boot) || w.boot == self.primary.boot))",message="of several writers the one with the newest epoch is the primary"
+// +kubebuilder:validation:XValidation:rule="!has(self.writers) || self.writers.all(w, self.writers.exists_one(o, o.node == w.node) && (w.node == self.primary.node || w.epoch.number < self.epoch.number))",message="a node is one writer, and only the primary has the newest epoch"
+// +kubebuilder:validation:XValidation:rule="!has(self.writers) || self.writers.all(w, w.phase in ['Released','Fenced'] || has(self.replicas) && self.replicas.exists(r, r.node == w.node && (r.state != 'Removing' || has(oldSelf.replicas) && oldSelf.replicas.exists(o, o.node == r.node && o.state == 'Removing'))))",message="the node of a Preparing or Active writer has an entry, which is not removed"
+// +kubebuilder:validation:XValidation:rule="!has(self.writers) || self.writers.all(w, !has(w.fenceRequest) || dyn(w.fenceRequest.epoch) == dyn(w.epoch) && w.phase in ['Preparing','Active'])",message="a fence is requested for a writer's open epoch only"
+// +kubebuilder:validation:XValidation:rule="!has(self.writers) || self.writers.all(n, has(oldSelf.writers) && oldSelf.writers.exists(o, o.node == n.node && dyn(o.epoch) == dyn(n.epoch)) || n.phase in ['Preparing','Active'])",message="a writer's epoch begins Preparing, or Active where the record is mended"
+// +kubebuilder:validation:XValidation:rule="!has(self.writers) || !has(oldSelf.writers) || self.writers.all(n, oldSelf.writers.all(o, o.node != n.node || n.epoch.number > o.epoch.number || dyn(n.epoch) == dyn(o.epoch) && has(n.boot) == has(o.boot) && (!has(n.boot) || n.boot == o.boot) && (n.phase == o.phase || o.phase == 'Preparing' || o.phase == 'Active' && n.phase in ['Released','Fenced'])))",message="a writer's epoch grows, and within one it goes from Preparing to Active, and from either to Released or Fenced"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.writers) || oldSelf.writers.all(o, o.phase in ['Released','Fenced'] || has(self.writers) && self.writers.exists(n, n.node == o.node))",message="a Preparing or Active writer stays"
 // +kubebuilder:validation:XValidation:rule="self.primary.phase in ['Released','Fenced'] || !has(self.replicas) || self.replicas.all(n, n.state != 'Removing' || !has(self.primary.node) || n.node != self.primary.node || has(oldSelf.replicas) && oldSelf.replicas.exists(o, o.node == n.node && o.state == 'Removing'))",message="the replica of the owner is not removed"
 type Ownership struct {
 	// epoch is the newest epoch opened.
@@ -70,9 +77,17 @@ type Ownership struct {
 	// +kubebuilder:validation:MaxItems=8
 	Keys []ReservationKey `json:"keys,omitempty"`
 
-	// fenceRequest asks a standby to take the reservation of a shared disk from the primary.
+	// fenceRequest asks a standby to take the reservation of a shared disk from the primary. Where several nodes
+	// write, each of writers has its own.
 	// +optional
 	FenceRequest *FenceRequest `json:"fenceRequest,omitempty"`
+
+	// writers are the nodes that have opened an epoch of a volume that several nodes write, in order of node
+	// names. The one with the newest epoch is the primary, too. A volume with sharing Exclusive has none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=9
+	Writers []Writer `json:"writers,omitempty"`
 
 	// expireAt is when the attachments of an unused shared disk go.
 	// +optional
@@ -124,6 +139,29 @@ type Primary struct {
 	// phase of its ownership.
 	// +required
 	Phase PrimaryPhase `json:"phase"`
+}
+
+// Writer is a node's right to write a volume that several nodes write.
+type Writer struct {
+	// node of the writer.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node"`
+	// boot is the boot id of the node when it opened the epoch.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Boot string `json:"boot,omitempty"`
+	// phase of its epoch.
+	// +required
+	Phase PrimaryPhase `json:"phase"`
+	// epoch is the newest that the node opened.
+	// +required
+	Epoch Epoch `json:"epoch"`
+	// fenceRequest asks another node to take this one's registration at the disk away.
+	// +optional
+	FenceRequest *FenceRequest `json:"fenceRequest,omitempty"`
 }
 
 // PrimaryPhase is how far an ownership has come.

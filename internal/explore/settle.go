@@ -160,8 +160,8 @@ func (w restJudge) checkRest() {
 		}
 		return
 	}
-	if len(v.Replicas) != max(v.Factor, wanted) {
-		w.fail("rest: %d replicas for a factor of %d and %d pods", len(v.Replicas), v.Factor, wanted)
+	if shall := max(v.Factor, wanted); len(v.Replicas) != shall {
+		w.fail("rest: %d replicas for a factor of %d", len(v.Replicas), shall)
 	}
 	for _, e := range v.Replicas {
 		w.checkReplicaAtRest(v, e)

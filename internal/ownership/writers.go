@@ -53,14 +53,22 @@ func (v *Volume) Stored() *Volume {
 
 // Writing are the nodes that have an open epoch, in order of their names.
 func (v *Volume) Writing() (nodes []string) {
-	for _, w := range append(slices.Clone(v.Writers), v.top()) {
+	for _, w := range v.AllWriters() {
 		if w.Primary.Phase.Open() {
 			nodes = append(nodes, w.Primary.Node)
 		}
 	}
-	slices.Sort(nodes)
 	return nodes
 }
+
+// AllWriters are the nodes that have opened an epoch, the primary among them, in order of their names.
+func (v *Volume) AllWriters() []Writer {
+	all := slices.DeleteFunc(append(slices.Clone(v.Writers), v.top()), func(w Writer) bool { return w.Primary.Node == "" })
+	slices.SortFunc(all, byNode)
+	return all
+}
+
+func byNode(a, b Writer) int { return cmp.Compare(a.Primary.Node, b.Primary.Node) }
 
 func (v *Volume) top() Writer {
 	return Writer{Primary: v.Primary, Epoch: v.Epoch, FenceRequest: v.FenceRequest}
@@ -81,7 +89,7 @@ func (v *Volume) others(node string) []Writer {
 }
 
 func (v *Volume) setWriters(w []Writer) {
-	slices.SortFunc(w, func(a, b Writer) int { return cmp.Compare(a.Primary.Node, b.Primary.Node) })
+	slices.SortFunc(w, byNode)
 	v.Writers = w
 	if len(w) == 0 {
 		v.Writers = nil
@@ -99,7 +107,7 @@ func (v *Volume) newest() uint64 {
 
 // open are the keys of all open epochs, and those with which standbys shut a writer of them out.
 func (v *Volume) open() (keys []RawKey) {
-	for _, w := range append(slices.Clone(v.Writers), v.top()) {
+	for _, w := range v.AllWriters() {
 		if !w.Primary.Phase.Open() {
 			continue
 		}

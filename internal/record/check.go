@@ -107,6 +107,9 @@ func (r *check) whole(v *ownership.Volume) {
 	r.that(len(v.Lineage) > 0, "lineage is empty")
 	r.that(v.Lineage.Head() == v.Epoch, "the last epoch of the lineage is %v, and the epoch is %v", v.Lineage.Head(), v.Epoch)
 	r.that(v.Primary.Node != "" || !v.Primary.Phase.Open(), "no node is named for phase %v", v.Primary.Phase)
+	for i := 1; i < len(v.Writers); i++ {
+		r.that(v.Writers[i-1].Primary.Node != v.Writers[i].Primary.Node, "node %s is a writer twice", v.Writers[i].Primary.Node)
+	}
 	for i := 1; i < len(v.Replicas); i++ {
 		r.that(v.Replicas[i-1].Node != v.Replicas[i].Node, "node %s has two entries", v.Replicas[i].Node)
 	}

@@ -64,7 +64,8 @@ func (r *check) parameters(v *v1alpha1.Volume) ownership.Volume {
 	r.that((p.Attachments != nil) == record.Kind.Traits().Attaches, "spec.replication.attachments is for kind Attachments, and required there")
 	if p.Attachments != nil {
 		r.within("spec.replication.attachments.maxShares", int64(p.Attachments.MaxShares), 1, maxReplicas)
-		record.Sharing = ownership.Sharing{MaxShares: int(p.Attachments.MaxShares), Yields: p.Attachments.Yields, Persistent: p.Attachments.Persistent}
+		record.Sharing = ownership.Sharing{MaxShares: int(p.Attachments.MaxShares), Yields: p.Attachments.Yields, Persistent: p.Attachments.Persistent,
+			ManyWriters: v.Spec.Sharing == v1alpha1.Shared}
 	}
 	return record
 }
@@ -88,9 +89,8 @@ func (r *check) decided(v *ownership.Volume, o *v1alpha1.Ownership) {
 	}
 	r.losses(v, o.Losses)
 	r.keys(v, o.Keys)
-	if q := o.FenceRequest; q != nil {
-		v.FenceRequest = ownership.FenceRequest{Executor: r.name("fenceRequest.executor", q.Executor), Epoch: r.epoch("fenceRequest.epoch", &q.Epoch)}
-	}
+	v.FenceRequest = r.request(o.FenceRequest)
+	r.writersOf(v, o.Writers)
 	r.entries(v, o.Replicas)
 	r.whole(v)
 }
@@ -109,6 +109,33 @@ func (r *check) keys(v *ownership.Volume, keys []v1alpha1.ReservationKey) {
 		k := &keys[i]
 		v.Keys = append(v.Keys, ownership.Key{Node: r.name("keys.node", k.Node), Epoch: r.epoch("keys.epoch", &k.Epoch), Fence: k.Fence})
 	}
+}
+
+func (r *check) request(q *v1alpha1.FenceRequest) ownership.FenceRequest {
+	if q == nil {
+		return ownership.FenceRequest{}
+	}
+	return ownership.FenceRequest{Executor: r.name("fenceRequest.executor", q.Executor), Epoch: r.epoch("fenceRequest.epoch", &q.Epoch)}
+}
+
+// writersOf fills in the writers besides the primary, and the primary's fence request.
+func (r *check) writersOf(v *ownership.Volume, writers []v1alpha1.Writer) {
+	r.that(v.Sharing.ManyWriters || len(writers) == 0, "writers are for a volume with sharing Shared")
+	r.count("writers", len(writers), maxReplicas+1)
+	for i := range writers {
+		w := &writers[i]
+		writer := ownership.Writer{
+			Primary: ownership.Primary{Node: r.name("writers.node", w.Node), Boot: r.text("writers.boot", w.Boot, maxID), Phase: ownership.Phase(index(r, "writers.phase", phases, w.Phase))},
+			Epoch:   r.epoch("writers.epoch", &w.Epoch), FenceRequest: r.request(w.FenceRequest),
+		}
+		if w.Node != v.Primary.Node {
+			v.Writers = append(v.Writers, writer)
+			continue
+		}
+		r.that(writer.Primary == v.Primary && writer.Epoch == v.Epoch, "the primary is another writer than writers says")
+		v.FenceRequest = writer.FenceRequest
+	}
+	slices.SortFunc(v.Writers, func(a, b ownership.Writer) int { return cmp.Compare(a.Primary.Node, b.Primary.Node) })
 }
 
 // entries come in order of node names, which the rules rely on, whatever order a person wrote.

@@ -51,8 +51,9 @@ func (r *check) ownership(v *ownership.Volume) *v1alpha1.Ownership {
 	for _, k := range v.Keys {
 		o.Keys = append(o.Keys, v1alpha1.ReservationKey{Node: k.Node, Epoch: writeEpoch(k.Epoch), Fence: k.Fence})
 	}
-	if q := v.FenceRequest; q != (ownership.FenceRequest{}) {
-		o.FenceRequest = &v1alpha1.FenceRequest{Executor: q.Executor, Epoch: writeEpoch(q.Epoch)}
+	o.FenceRequest = writeRequest(v.FenceRequest)
+	if v.Sharing.ManyWriters {
+		o.Writers, o.FenceRequest = r.writers(v), nil
 	}
 	for i := range v.Replicas {
 		e := &v.Replicas[i]
@@ -62,6 +63,24 @@ func (r *check) ownership(v *ownership.Volume) *v1alpha1.Ownership {
 		})
 	}
 	return o
+}
+
+// writers has the primary among the writers.
+func (r *check) writers(v *ownership.Volume) (out []v1alpha1.Writer) {
+	for _, w := range v.AllWriters() {
+		out = append(out, v1alpha1.Writer{
+			Node: w.Primary.Node, Boot: w.Primary.Boot, Phase: word(r, "writers.phase", phases, int(w.Primary.Phase)),
+			Epoch: writeEpoch(w.Epoch), FenceRequest: writeRequest(w.FenceRequest),
+		})
+	}
+	return out
+}
+
+func writeRequest(q ownership.FenceRequest) *v1alpha1.FenceRequest {
+	if q == (ownership.FenceRequest{}) {
+		return nil
+	}
+	return &v1alpha1.FenceRequest{Executor: q.Executor, Epoch: writeEpoch(q.Epoch)}
 }
 
 // same compares what is read with what was decided, whose times it rounds up.

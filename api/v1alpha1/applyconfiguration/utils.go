@@ -120,6 +120,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.VolumeSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VolumeStatus"):
 		return &apiv1alpha1.VolumeStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Writer"):
+		return &apiv1alpha1.WriterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ZFSPools"):
 		return &apiv1alpha1.ZFSPoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ZpoolCreation"):

@@ -24,7 +24,7 @@ import (
 // take up to one minute, in which Kubernetes looks for those that are gone. Nothing depends on who is right about the
 // list: no one may write because of a VolumeAttachment, and a kubelet that has the volume lists it again.
 func detach(ctx context.Context, r *Reconciler, q *question) error {
-	if r.Attacher == "" || q.volume.Spec.Sharing != v1alpha1.Exclusive {
+	if r.Attacher == "" {
 		return nil
 	}
 	nodes := unheard(q.facts.Record, q.pods, q.away)
@@ -52,8 +52,10 @@ func detach(ctx context.Context, r *Reconciler, q *question) error {
 // writer, and those that are away. While a pod of the volume is there, a node is none of them: Kubernetes would attach
 // the volume for that pod again.
 func unheard(v *ownership.Volume, pods []corev1.Pod, away map[string]bool) (nodes []string) {
-	if v.Primary.Phase == ownership.Fenced {
-		nodes = append(nodes, v.Primary.Node)
+	for _, w := range v.AllWriters() {
+		if w.Primary.Phase == ownership.Fenced {
+			nodes = append(nodes, w.Primary.Node)
+		}
 	}
 	for node, is := range away {
 		if is && !owns(v, node) {

@@ -30,7 +30,7 @@ func (r *Reconciler) write(ctx context.Context, q *question, a *ownership.Action
 	}
 	after := *q
 	after.volume, after.facts.Record = next, a.Next
-	then := r.Rules.Decide(&after.facts)
+	then := after.decide(r.Rules)
 	news := false
 	if then.Verb == ownership.Nothing || then.Verb == ownership.Wait {
 		news, _ = after.conditions(&then)
@@ -53,9 +53,6 @@ func (r *Reconciler) write(ctx context.Context, q *question, a *ownership.Action
 // left to save in its dead mount. It is deleted in the version that was judged: if it has begun since, the node
 // is back and may own the next epoch. A change of the pod brings the next question.
 func (r *Reconciler) endPods(ctx context.Context, q *question) error {
-	if q.volume.Spec.Sharing != v1alpha1.Exclusive {
-		return nil // several nodes may have live mounts
-	}
 	pods := q.behind
 	dead, err := deadPods(ctx, r, q)
 	if err != nil {

@@ -97,8 +97,8 @@ func leftBehind(v *ownership.Volume, pods []corev1.Pod, away, heard func(node st
 			continue
 		}
 		gone, deleted := away(node), p.DeletionTimestamp != nil
-		fenced := v.Primary.Phase == ownership.Fenced && v.Primary.Node == node
-		surpassed := v.Primary.Phase.Open() && v.Primary.Node != node
+		fenced := isFenced(v, node)
+		surpassed := !v.Sharing.ManyWriters && v.Primary.Phase.Open() && v.Primary.Node != node
 		switch dead := (fenced || surpassed) && podlife.Begun(p) && !deleted; {
 		case fenced && gone, dead && (gone || heard(node)), surpassed && gone && deleted:
 			end = append(end, p)
@@ -109,17 +109,29 @@ func leftBehind(v *ownership.Volume, pods []corev1.Pod, away, heard func(node st
 	return end, doubt
 }
 
+// isFenced tells whether the node's epoch was ended by a fence.
+func isFenced(v *ownership.Volume, node string) bool {
+	p := v.On(node).Primary
+	return p.Phase == ownership.Fenced && p.Node == node
+}
+
+// shut tells whether the node is fenced and has not said yet that it has stopped.
+func shut(v *ownership.Volume, e *ownership.Replica) bool {
+	return isFenced(v, e.Node) && e.Unstaged != v.On(e.Node).Epoch
+}
+
 // stranded are the pods that had begun on the node that has released the volume, in the boot that had taken
 // it. A node that was cut off stops its writers, gives the epoch up, and releases it when the API server is
 // there again. Within one boot a kubelet stages a volume for a pod once, so the mount stays dead. After another
 // boot it stages anew, and such a pod waits for that.
 func stranded(v *ownership.Volume, pods []corev1.Pod, boot func(node string) string) (dead []*corev1.Pod) {
-	if v.Primary.Phase != ownership.Released || v.Primary.Boot == "" {
-		return nil
-	}
 	for i := range pods {
 		p := &pods[i]
-		if p.Spec.NodeName == v.Primary.Node && podlife.Begun(p) && !podlife.Ended(p) && p.DeletionTimestamp == nil && boot(p.Spec.NodeName) == v.Primary.Boot {
+		last := v.On(p.Spec.NodeName).Primary
+		if last.Phase != ownership.Released || last.Boot == "" || p.Spec.NodeName != last.Node {
+			continue
+		}
+		if podlife.Begun(p) && !podlife.Ended(p) && p.DeletionTimestamp == nil && boot(p.Spec.NodeName) == last.Boot {
 			dead = append(dead, p)
 		}
 	}
@@ -133,8 +145,7 @@ func stranded(v *ownership.Volume, pods []corev1.Pod, boot func(node string) str
 func usable(v, next *ownership.Volume) (nodes []string) {
 	for i := range v.Replicas {
 		e := &v.Replicas[i]
-		primary := v.Primary.Node == e.Node
-		ready := e.State == ownership.Ready && !(primary && v.Primary.Phase == ownership.Fenced && e.Unstaged != v.Epoch)
+		ready := e.State == ownership.Ready && !shut(v, e)
 		if !ready && !owns(v, e.Node) {
 			continue
 		}
@@ -170,7 +181,7 @@ func machineOf(f *ownership.ControllerFacts, node string) ownership.Machine {
 
 // owns tells whether the node may write by the record.
 func owns(v *ownership.Volume, node string) bool {
-	return v.Primary.Node == node && v.Primary.Phase.Open()
+	return slices.Contains(v.Writing(), node)
 }
 
 // waitsForNode tells whether a pod has no node yet.
@@ -223,9 +234,8 @@ func open(q *question) (nodes []string) {
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		e, has := f.Record.Replica(n.Name)
-		fenced := f.Record.Primary.Phase == ownership.Fenced && f.Record.Primary.Node == n.Name && has && e.Unstaged != f.Record.Epoch
 		switch {
-		case n.Lost, fenced:
+		case n.Lost, has && shut(f.Record, &e):
 		case slices.Contains(f.Wanted, n.Name), waits && n.Fits && (has || spare && n.Slots > 0):
 			nodes = append(nodes, n.Name)
 		}

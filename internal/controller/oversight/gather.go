@@ -48,11 +48,44 @@ type question struct {
 	// behind are the pods that a fence left behind. stranded pods have a dead mount as well, as far as is known, and
 	// their node is there: they end if that stays so.
 	behind, stranded []*corev1.Pod
-	// silent: the primary is suspected, or its guard is silent.
+	// evidence is what is known of each writer, by its node.
+	evidence map[string]*evidence
+}
+
+// evidence is what is known of one writer, after the record was read.
+type evidence struct {
+	suspect
+	proofs []ownership.Proof
+	votes  []ownership.Witness
+	// suspected is for how long the node has been suspected.
+	suspected time.Duration
+	// silent: the node is suspected, or its guard is silent.
 	silent bool
-	// vouched is for how long the last renewal of the primary's guard counts as a word about now; zero if it
-	// does not.
+	// vouched is for how long the last renewal of its guard counts as a word about now; zero if it does not.
 	vouched time.Duration
+}
+
+// add adds what a look at the writer's node has shown.
+func (e *evidence) add(seen *view) {
+	e.votes, e.vouched, e.suspected = seen.votes, seen.vouched, seen.lost[e.node]
+	if seen.leases == nil {
+		return
+	}
+	if proof, proved := ownership.ContractProves(seen.leases); proved {
+		e.proofs = append(e.proofs, proof)
+	}
+}
+
+// urgent tells whether the writer may be proved to be stopped any moment.
+func (e *evidence) urgent() bool { return e.silent || len(e.proofs) > 0 }
+
+// decide asks the rules.
+func (q *question) decide(rules ownership.Chain[ownership.ControllerFacts]) ownership.Action {
+	return ownership.Oversee(rules, &q.facts, func(f *ownership.ControllerFacts, writer string) {
+		if e := q.evidence[writer]; e != nil {
+			f.Proofs, f.Witnesses, f.SuspectFor = e.proofs, e.votes, e.suspected
+		}
+	})
 }
 
 // bound is a PersistentVolume and its claim.
@@ -65,7 +98,7 @@ type bound struct {
 // the record's types where there is no record. live asks the API server which pods want the volume.
 func (r *Reconciler) gather(ctx context.Context, of question, live bool) (*question, error) {
 	name := of.name
-	q := &question{name: name, wish: of.wish, away: map[string]bool{}, boots: map[string]string{}}
+	q := &question{name: name, wish: of.wish, away: map[string]bool{}, boots: map[string]string{}, evidence: map[string]*evidence{}}
 	if err := r.users(ctx, q, name); err != nil {
 		return nil, err
 	}
@@ -86,11 +119,12 @@ func (r *Reconciler) gather(ctx context.Context, of question, live bool) (*quest
 		}
 	}
 	q.facts.Peers = r.ask(ctx, q)
-	s, err := r.inquire(ctx, q)
-	if err != nil {
-		return nil, err
+	for _, writer := range v.Writing() {
+		if q.evidence[writer], err = r.inquire(ctx, writer); err != nil {
+			return nil, err
+		}
 	}
-	return q, r.survey(ctx, q, s)
+	return q, r.survey(ctx, q)
 }
 
 // read asks the API server. A read that it does not answer ends the contact: what happened meanwhile is
@@ -214,32 +248,28 @@ func (r *Reconciler) ask(ctx context.Context, q *question) []ownership.Peer {
 	return r.Peers.Ask(ctx, q.name, slices.DeleteFunc(slices.Compact(nodes), func(n string) bool { return n == "" }))
 }
 
-// inquire reads what may prove that the primary is stopped, if there is a reason to: a proof that is not
+// inquire reads what may prove that a writer is stopped, if there is a reason to: a proof that is not
 // looked for is none.
-func (r *Reconciler) inquire(ctx context.Context, q *question) (suspect, error) {
-	v := q.facts.Record
-	s := suspect{node: v.Primary.Node}
-	if !v.Primary.Phase.Open() {
-		return suspect{}, nil
-	}
+func (r *Reconciler) inquire(ctx context.Context, writer string) (*evidence, error) {
+	e := &evidence{suspect: suspect{node: writer}}
 	cached := &corev1.Node{}
-	err := r.Client.Get(ctx, types.NamespacedName{Name: s.node}, cached)
+	err := r.Client.Get(ctx, types.NamespacedName{Name: writer}, cached)
 	if client.IgnoreNotFound(err) != nil {
-		return s, fmt.Errorf("reading node %s: %w", s.node, err)
+		return nil, fmt.Errorf("reading node %s: %w", writer, err)
 	}
-	q.silent = r.Contact.silent(s.node) || ownership.Suspected(r.say(ctx, s.node))
-	if err == nil && !speaks(cached) && !q.silent {
-		return s, nil
+	e.silent = r.Contact.silent(writer) || ownership.Suspected(r.say(ctx, writer))
+	if err == nil && !speaks(cached) && !e.silent {
+		return e, nil
 	}
 	node := &corev1.Node{}
-	switch err := r.read(ctx, types.NamespacedName{Name: s.node}, node); {
+	switch err := r.read(ctx, types.NamespacedName{Name: writer}, node); {
 	case err == nil:
-		q.facts.Proofs = proofsOf(node)
+		e.proofs = proofsOf(node)
 	case !apierrors.IsNotFound(err):
-		return s, fmt.Errorf("reading node %s: %w", s.node, err)
+		return nil, fmt.Errorf("reading node %s: %w", writer, err)
 	}
-	r.leases(ctx, &s)
-	return s, nil
+	r.leases(ctx, &e.suspect)
+	return e, nil
 }
 
 // leases reads the Leases of the suspect's guard and kubelet. One that cannot be read proves nothing, and
@@ -268,7 +298,7 @@ func (r *Reconciler) say(ctx context.Context, node string) []ownership.Witness {
 }
 
 // survey fills in what is known of the nodes at this moment, which is after the record was read.
-func (r *Reconciler) survey(ctx context.Context, q *question, s suspect) error {
+func (r *Reconciler) survey(ctx context.Context, q *question) error {
 	var storage v1alpha1.StorageNodeList
 	if err := r.Client.List(ctx, &storage, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing storage nodes: %w", err)
@@ -284,17 +314,15 @@ func (r *Reconciler) survey(ctx context.Context, q *question, s suspect) error {
 			unlisted[node] = r.say(ctx, node)
 		}
 	}
-	if s.node != "" {
-		said[s.node] = r.say(ctx, s.node) // it counts itself, whether or not it still is a storage node
+	for writer := range q.evidence {
+		said[writer] = r.say(ctx, writer) // it counts itself, whether or not it still is a storage node
 	}
-	seen := r.Contact.look(s, said, unlisted)
+	seen := r.Contact.look(suspect{}, said, unlisted)
+	for _, e := range q.evidence {
+		seen = r.Contact.look(e.suspect, said, unlisted)
+		e.add(&seen)
+	}
 	f.Now, f.Watching = r.Clock.Now(), seen.watching
-	f.Witnesses, q.vouched = seen.votes, seen.vouched
-	if seen.leases != nil {
-		if proof, proved := ownership.ContractProves(seen.leases); proved {
-			f.Proofs = append(f.Proofs, proof)
-		}
-	}
 	f.SuspectFor = seen.lost[f.Record.Primary.Node]
 	f.Nodes = machines(r.Places, q, storage.Items, seen)
 	for node := range seen.lost {

@@ -160,14 +160,14 @@ func (r *Reconciler) decide(ctx context.Context, of question) (*question, owners
 	if err != nil {
 		return nil, ownership.Action{}, err
 	}
-	a := r.Rules.Decide(&q.facts)
+	a := q.decide(r.Rules)
 	if !takesAway(q.facts.Record, &a) {
 		return q, a, nil
 	}
 	if q, err = r.gather(ctx, of, true); err != nil {
 		return nil, ownership.Action{}, err
 	}
-	return q, r.Rules.Decide(&q.facts), nil
+	return q, q.decide(r.Rules), nil
 }
 
 // takesAway tells whether an attachment goes because no pod seems to want it.
@@ -204,10 +204,20 @@ const (
 func next(q *question, a *ownership.Action) time.Duration {
 	f := &q.facts
 	due := make([]time.Duration, 0, 4)
-	switch urgent := q.silent || len(f.Proofs) > 0; {
-	case urgent && q.vouched > 0 && f.SuspectFor < patience:
-		due = append(due, min(soon, q.vouched))
-	case urgent && f.SuspectFor < patience, a.Verb == ownership.Wait && f.Watching < ownership.WatchFirst,
+	urgent := false
+	for _, e := range q.evidence {
+		switch {
+		case !e.urgent():
+			continue
+		case e.vouched > 0 && e.suspected < patience:
+			due = append(due, min(soon, e.vouched))
+		case e.suspected < patience:
+			due = append(due, soon)
+		}
+		urgent = true
+	}
+	switch {
+	case a.Verb == ownership.Wait && f.Watching < ownership.WatchFirst,
 		a.Reason == ownership.NoFreeSlot && waitsFor(q) < patience:
 		due = append(due, soon)
 	case urgent, a.Verb == ownership.Wait, len(q.stranded) > 0, nowhere(q), unowned(q):

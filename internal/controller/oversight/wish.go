@@ -66,7 +66,7 @@ func published(v *ownership.Volume, volume, node string) (bool, error) {
 	switch e, has := v.Replica(node); {
 	case v.Deleting:
 		return false, usecase.Fail(usecase.ErrBusy, "volume %s is being deleted", volume)
-	case v.Primary.Phase.Open() && v.Primary.Node != node:
+	case !v.Sharing.ManyWriters && v.Primary.Phase.Open() && v.Primary.Node != node:
 		return false, usecase.Fail(provision.ErrInUse, "volume %s is published to node %s, which may write it until it lets go or is shut out", volume, v.Primary.Node)
 	default:
 		return has && e.State != ownership.Removing && e.State != ownership.Gone, nil
@@ -98,8 +98,10 @@ func (r Wishes) Unpublish(ctx context.Context, volume, node string) error {
 	case err != nil:
 		return err
 	}
-	if p := v.Primary; p.Phase.Open() && (node == "" || p.Node == node) {
-		return usecase.Fail(usecase.ErrBusy, "node %s may still write volume %s; it lets go when it unmounts, or is shut out", p.Node, volume)
+	for _, writer := range v.Writing() {
+		if node == "" || writer == node {
+			return usecase.Fail(usecase.ErrBusy, "node %s may still write volume %s; it lets go when it unmounts, or is shut out", writer, volume)
+		}
 	}
 	return nil
 }

@@ -480,6 +480,12 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.berth.berth.api.v1alpha1.OwnedReplica
           elementRelationship: atomic
+    - name: writers
+      type:
+        list:
+          elementType:
+            namedType: dev.berth.berth.api.v1alpha1.Writer
+          elementRelationship: atomic
     elementRelationship: atomic
 - name: dev.berth.berth.api.v1alpha1.Placement
   scalar: string
@@ -1023,6 +1029,24 @@ var schemaYAML = typed.YAMLObject(`types:
           - node
 - name: dev.berth.berth.api.v1alpha1.WipePolicy
   scalar: string
+- name: dev.berth.berth.api.v1alpha1.Writer
+  map:
+    fields:
+    - name: boot
+      type:
+        scalar: string
+    - name: epoch
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Epoch
+    - name: fenceRequest
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.FenceRequest
+    - name: node
+      type:
+        scalar: string
+    - name: phase
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.PrimaryPhase
 - name: dev.berth.berth.api.v1alpha1.ZFSPools
   map:
     fields:

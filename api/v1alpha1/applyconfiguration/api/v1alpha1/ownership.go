@@ -33,8 +33,12 @@ type OwnershipApplyConfiguration struct {
 	Losses []LossApplyConfiguration `json:"losses,omitempty"`
 	// keys are the reservation keys of a shared disk that were issued last, newest last.
 	Keys []ReservationKeyApplyConfiguration `json:"keys,omitempty"`
-	// fenceRequest asks a standby to take the reservation of a shared disk from the primary.
+	// fenceRequest asks a standby to take the reservation of a shared disk from the primary. Where several nodes
+	// write, each of writers has its own.
 	FenceRequest *FenceRequestApplyConfiguration `json:"fenceRequest,omitempty"`
+	// writers are the nodes that have opened an epoch of a volume that several nodes write, in order of node
+	// names. The one with the newest epoch is the primary, too. A volume with sharing Exclusive has none.
+	Writers []WriterApplyConfiguration `json:"writers,omitempty"`
 	// expireAt is when the attachments of an unused shared disk go.
 	ExpireAt *v1.Time `json:"expireAt,omitempty"`
 	// approved is the exact snapshot to which an administrator agreed to fall back. It is the
@@ -126,6 +130,19 @@ func (b *OwnershipApplyConfiguration) WithKeys(values ...*ReservationKeyApplyCon
 // If called multiple times, the FenceRequest field is set to the value of the last call.
 func (b *OwnershipApplyConfiguration) WithFenceRequest(value *FenceRequestApplyConfiguration) *OwnershipApplyConfiguration {
 	b.FenceRequest = value
+	return b
+}
+
+// WithWriters adds the given value to the Writers field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Writers field.
+func (b *OwnershipApplyConfiguration) WithWriters(values ...*WriterApplyConfiguration) *OwnershipApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithWriters")
+		}
+		b.Writers = append(b.Writers, *values[i])
+	}
 	return b
 }
 
