@@ -24,13 +24,23 @@ func (o actor) carryOut(ctx context.Context, l *look, do ownership.Action, a *as
 	case ownership.Persist:
 		return true, o.c.Medium.mark(ctx, o.Owner, l, provision.Mark{Promise: do.Promise})
 	case ownership.Open:
-		return true, o.c.Medium.mark(ctx, o.Owner, l, provision.Mark{Opened: do.Promise.Epoch})
+		return true, o.open(ctx, l, do)
 	case ownership.Close:
 		return true, o.c.Medium.mark(ctx, o.Owner, l, provision.Mark{Closed: do.Promise.Epoch})
 	case ownership.Unmount:
 		return true, o.unmount(ctx, l, a)
 	}
 	return o.c.Medium.carryOut(ctx, o.Owner, l, do)
+}
+
+// open keeps that the epoch is about to be written, and registers the key if there is one. That happens once: a
+// crash in between ends the epoch.
+func (o actor) open(ctx context.Context, l *look, do ownership.Action) error {
+	if err := o.c.Medium.mark(ctx, o.Owner, l, provision.Mark{Opened: do.Promise.Epoch}); err != nil || do.Key == (ownership.Key{}) {
+		return err
+	}
+	_, err := o.c.Medium.carryOut(ctx, o.Owner, l, ownership.Action{Verb: ownership.Register, Key: do.Key})
+	return err
 }
 
 // wants notes that a kubelet asks for a volume.

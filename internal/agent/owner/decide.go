@@ -179,12 +179,17 @@ func (a *asking) peers(ctx context.Context, o *Owner, l *look) []ownership.Peer 
 // for one that does not answer. It is silent, and a standby would wait for it in vain before it takes the disk, and
 // again before it takes the volume over. Where the record errs, the disk tells of a later epoch by its holder's key.
 func (a *asking) doubts(v *ownership.Volume) {
-	e, _ := v.Replica(v.Primary.Node)
-	asked := v.FenceRequest.Epoch == v.Epoch // it goes with the first change of the phase
-	shut := v.Primary.Phase == ownership.Fenced && e.Unstaged != v.Epoch
-	if !v.Kind.Traits().Data && (asked || shut) {
-		a.quiets(v.Primary.Node)
-		a.unheard = append(a.unheard, v.Primary.Node) // a moment later the record has the next epoch, and not its name
+	if v.Kind.Traits().Data {
+		return
+	}
+	for _, w := range v.AllWriters() {
+		node := w.Primary.Node
+		e, _ := v.Replica(node)
+		asked := w.FenceRequest.Epoch == w.Epoch // it goes with the first change of the phase
+		if shut := w.Primary.Phase == ownership.Fenced && e.Unstaged != w.Epoch; asked || shut {
+			a.quiets(node)
+			a.unheard = append(a.unheard, node) // a moment later the record has the next epoch, and not its name
+		}
 	}
 }
 
@@ -237,7 +242,7 @@ func (o *Owner) readRecord(ctx context.Context, l *look) error {
 	if err := o.c.Medium.identify(o, l, object); err != nil {
 		return err
 	}
-	l.object, l.facts.Record = object, v
+	l.object, l.facts.Record = object, v.On(o.c.Node)
 	return nil
 }
 

@@ -171,8 +171,7 @@ func (d disks) accepts(ctx context.Context, o *Owner, l *look) error {
 	if err != nil {
 		return err
 	}
-	key := ownership.Key{Node: o.c.Node, Epoch: l.kept.Opened}.Raw()
-	if d := view.Disk; d.Link != ownership.Attached || !d.Holding || d.Holder != key || d.Registered != key {
+	if !takes(&view.Disk, l.disk, ownership.Key{Node: o.c.Node, Epoch: l.kept.Opened}) {
 		return fmt.Errorf("%w: the disk does not take writes of epoch %v from this node", provision.ErrUnavailable, l.kept.Opened)
 	}
 	return nil
@@ -184,9 +183,19 @@ func (d disks) stirs(ctx context.Context, o *Owner, k *journal.Kept) bool {
 	if k.GaveUp(k.Opened) {
 		return false
 	}
-	key := ownership.Key{Node: o.c.Node, Epoch: k.Opened}.Raw()
 	view, err := shared.Glance(ctx, d.Disks, k.Disk)
-	return err == nil && view.Link == ownership.Attached && (!view.Holding || view.Holder != key || view.Registered != key)
+	return err == nil && view.Link == ownership.Attached && !takes(&view.Disk, k.Disk, ownership.Key{Node: o.c.Node, Epoch: k.Opened})
+}
+
+// takes says whether the disk takes writes under the key from this node's session, and keeps others out.
+func takes(d *ownership.Disk, disk shared.Disk, k ownership.Key) bool {
+	if d.Link != ownership.Attached || d.Registered != k.Raw() {
+		return false
+	}
+	if disk.ManyWriters {
+		return d.Registrants
+	}
+	return d.Holding && d.Holder == k.Raw()
 }
 
 // rests: the record's watch, and Watch, tell of all that changes.

@@ -60,5 +60,5 @@ func Locate(v *v1alpha1.Volume) (shared.Disk, error) {
 	if a == nil || a.Disk == nil {
 		return shared.Disk{}, fmt.Errorf("%w: Volume %s does not say which disk it is (spec.replication.attachments.disk)", provision.ErrUnavailable, v.Name)
 	}
-	return shared.Disk{Volume: v.Name, Handle: a.Disk.Handle, Identity: provision.Identity(a.Disk.Identity), Persistent: a.Persistent}, nil
+	return shared.Disk{Volume: v.Name, Handle: a.Disk.Handle, Identity: provision.Identity(a.Disk.Identity), Persistent: a.Persistent, ManyWriters: v.Spec.Sharing == v1alpha1.Shared}, nil
 }

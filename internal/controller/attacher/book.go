@@ -102,7 +102,8 @@ func Entitled(node, handle string, v *v1alpha1.Volume, luns []v1alpha1.LUN) (sha
 		counts := v.Wish(node) != nil || r != nil && (r.Primary.Node == node ||
 			slices.ContainsFunc(r.Replicas, func(e v1alpha1.OwnedReplica) bool { return e.Node == node }))
 		if counts && a.Disk != nil && a.Disk.Handle == handle {
-			return shared.Disk{Volume: v.Name, Handle: handle, Identity: provision.Identity(a.Disk.Identity), Persistent: a.Persistent}, true
+			return shared.Disk{Volume: v.Name, Handle: handle, Identity: provision.Identity(a.Disk.Identity), Persistent: a.Persistent,
+				ManyWriters: v.Spec.Sharing == v1alpha1.Shared}, true
 		}
 	}
 	for i := range luns {

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/podlife"
 )

@@ -170,6 +170,9 @@ func TestWhichPodsAFenceLeavesBehind(t *testing.T) {
 	}
 }
 
+// writer is what is known of the node n1, which writes.
+func writer(e evidence) map[string]*evidence { return map[string]*evidence{"n1": &e} }
+
 func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 	at := time.Unix(1000, 0)
 	wait, nothing := ownership.Action{Verb: ownership.Wait}, ownership.Action{}
@@ -189,24 +192,24 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 		"nothing is due": {action: nothing},
 		"it waits":       {action: wait, want: later},
 		"it waits, and the controller has just begun": {question: question{facts: ownership.ControllerFacts{Watching: 1}}, action: wait, want: soon},
-		"its primary is silent":                       {question: question{silent: true}, action: nothing, want: soon},
+		"its primary is silent":                       {question: question{evidence: writer(evidence{silent: true})}, action: nothing, want: soon},
 		"its primary is silent, and its guard has renewed a moment ago": {
-			question: question{silent: true, vouched: 300 * time.Millisecond}, action: nothing, want: 300 * time.Millisecond,
+			question: question{evidence: writer(evidence{silent: true, vouched: 300 * time.Millisecond})}, action: nothing, want: 300 * time.Millisecond,
 		},
-		"its primary is silent, and its guard's renewal is good for long": {question: question{silent: true, vouched: time.Minute}, action: nothing, want: soon},
+		"its primary is silent, and its guard's renewal is good for long": {question: question{evidence: writer(evidence{silent: true, vouched: time.Minute})}, action: nothing, want: soon},
 		"its primary has been silent for long, and its guard renews again": {
-			question: question{silent: true, vouched: 300 * time.Millisecond, facts: ownership.ControllerFacts{SuspectFor: time.Hour}}, action: nothing, want: later,
+			question: question{evidence: writer(evidence{silent: true, vouched: 300 * time.Millisecond, suspected: time.Hour})}, action: nothing, want: later,
 		},
-		"its primary is not silent, and its guard has renewed a moment ago": {question: question{vouched: 300 * time.Millisecond}, action: nothing},
+		"its primary is not silent, and its guard has renewed a moment ago": {question: question{evidence: writer(evidence{vouched: 300 * time.Millisecond})}, action: nothing},
 		"an administrator says that its primary is stopped": {
-			question: question{facts: ownership.ControllerFacts{Proofs: []ownership.Proof{{Kind: ownership.OutOfService}}}}, action: nothing, want: soon,
+			question: question{evidence: writer(evidence{proofs: []ownership.Proof{{Kind: ownership.OutOfService}}})}, action: nothing, want: soon,
 		},
 		"a pod has a dead mount": {question: question{stranded: []*corev1.Pod{pod("p", "n1")}}, action: nothing, want: later},
 		"it has too few replicas": {
 			question: question{facts: ownership.ControllerFacts{Record: copies(func(v *ownership.Volume) { v.Replicas = v.Replicas[:2] })}}, action: nothing, want: seldom,
 		},
 		"it has just come into sight, and nothing is to be done": {question: question{facts: ownership.ControllerFacts{Watching: time.Second}}, action: nothing},
-		"its primary has been silent for long":                   {question: question{silent: true, facts: ownership.ControllerFacts{SuspectFor: time.Hour}}, action: wait, want: later},
+		"its primary has been silent for long":                   {question: question{evidence: writer(evidence{silent: true, suspected: time.Hour})}, action: wait, want: later},
 		"its attachments expire in a minute": {
 			question: question{facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released), func(v *ownership.Volume) { v.ExpireAt = at.Add(time.Minute) })}},
 			action:   nothing, want: time.Minute,

@@ -141,11 +141,11 @@ func TestWitnessesMakeAPrimarySilentWhoseLeasesAreFresh(t *testing.T) {
 	inWorld(t, cluster(t, shared()), func(w *world) {
 		r := w.controller(func(r *Reconciler) { r.Witnesses = w.peers })
 		w.passes(time.Minute)
-		if w.asked(r).silent {
+		if w.asked(r).evidence["n1"].silent {
 			t.Error("it is silent before a witness says so")
 		}
 		w.peers.witnesses = map[string][]ownership.Witness{"n1": {{Name: "n2"}, {Name: "n3"}, {Name: "n4"}, {Name: "n5"}}}
-		if !w.asked(r).silent {
+		if !w.asked(r).evidence["n1"].silent {
 			t.Error("it is not silent")
 		}
 	})
@@ -175,8 +175,8 @@ func TestWitnessesAreAskedAboutAPrimaryThatIsNoStorageNode(t *testing.T) {
 		r := w.controller(func(r *Reconciler) { r.Witnesses = w.peers })
 		w.peers.witnesses = map[string][]ownership.Witness{"n1": {{Name: "n2"}}}
 		w.passes(time.Minute)
-		if f := w.asked(r).facts; !slices.ContainsFunc(f.Witnesses, func(v ownership.Witness) bool { return v.Name == "n2" }) {
-			t.Errorf("the witnesses are %v", f.Witnesses)
+		if e := w.asked(r).evidence["n1"]; !slices.ContainsFunc(e.votes, func(v ownership.Witness) bool { return v.Name == "n2" }) {
+			t.Errorf("the witnesses are %v", e.votes)
 		}
 	})
 }

@@ -20,8 +20,8 @@ type Volume struct {
 	Yields bool
 	// Deleting: it is meant to be destroyed.
 	Deleting bool
-	// Owner is the node that may write, and Executor a standby that shuts a writer out now; both may be empty.
-	Owner, Executor string
+	// Owners are the nodes that may write, and Executors those that shut a writer out now.
+	Owners, Executors []string
 	// Entries are the states of its attachments by node.
 	Entries map[string]ownership.State
 }
@@ -32,8 +32,10 @@ func VolumeOf(name string, r *ownership.Volume) Volume {
 		Name: name, Factor: r.Factor, MaxShares: r.Sharing.MaxShares, Yields: r.Sharing.Yields, Deleting: r.Deleting,
 		Entries: make(map[string]ownership.State, len(r.Replicas)),
 	}
-	if r.Primary.Phase.Open() {
-		v.Owner, v.Executor = r.Primary.Node, r.FenceRequest.Executor
+	for _, w := range r.AllWriters() {
+		if w.Primary.Phase.Open() {
+			v.Owners, v.Executors = append(v.Owners, w.Primary.Node), append(v.Executors, w.FenceRequest.Executor)
+		}
 	}
 	for i := range r.Replicas {
 		v.Entries[r.Replicas[i].Node] = r.Replicas[i].State

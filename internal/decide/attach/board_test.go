@@ -25,11 +25,11 @@ func TestWhatTheRecordOfASharedDiskSays(t *testing.T) {
 	}{
 		"a node may write": {
 			ownership.Volume{Primary: ownership.Primary{Phase: ownership.Active, Node: "n1"}},
-			said(func(v *Volume) { v.Owner = "n1" }),
+			said(func(v *Volume) { v.Owners, v.Executors = []string{"n1"}, []string{""} }),
 		},
 		"a node may write that a standby shuts out": {
 			ownership.Volume{Primary: ownership.Primary{Phase: ownership.Active, Node: "n1"}, FenceRequest: ownership.FenceRequest{Executor: "n2"}},
-			said(func(v *Volume) { v.Owner, v.Executor = "n1", "n2" }),
+			said(func(v *Volume) { v.Owners, v.Executors = []string{"n1"}, []string{"n2"} }),
 		},
 		"a node has let go, and was shut out before": {
 			ownership.Volume{Primary: ownership.Primary{Phase: ownership.Released, Node: "n1"}, FenceRequest: ownership.FenceRequest{Executor: "n2"}},

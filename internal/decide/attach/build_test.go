@@ -30,7 +30,7 @@ func (b *Board) disk(name string, on []string, change ...func(*Volume)) {
 		v.Entries[node] = ownership.Ready
 	}
 	if len(on) > 0 {
-		v.Owner = on[0]
+		v.Owners = on[:1]
 	}
 	for _, c := range change {
 		c(&v)

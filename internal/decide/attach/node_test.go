@@ -197,8 +197,8 @@ func TestWhichAttachmentMakesWay(t *testing.T) {
 	}{
 		"a standby that yields":             {yields, true},
 		"a standby that does not":           {func(*Volume) {}, false},
-		"the owner's":                       {func(v *Volume) { v.Yields, v.Owner = true, "n" }, false},
-		"of the standby that fences":        {func(v *Volume) { v.Yields, v.Executor = true, "n" }, false},
+		"the owner's":                       {func(v *Volume) { v.Yields, v.Owners = true, []string{"n"} }, false},
+		"of the standby that fences":        {func(v *Volume) { v.Yields, v.Executors = true, []string{"n"} }, false},
 		"one on its way out":                {func(v *Volume) { v.Yields = true; v.Entries["n"] = ownership.Removing }, false},
 		"of a volume that is being deleted": {func(v *Volume) { v.Yields, v.Deleting = true, true }, false},
 	} {

@@ -160,7 +160,7 @@ func (b *Board) uses(node string) (uses []ownership.SlotUse) {
 	}
 	for name := range b.attached[node] {
 		v := b.volumes[name]
-		standby := v.Owner != node && v.Executor != node && !wanted[name] && !v.Deleting
+		standby := !slices.Contains(v.Owners, node) && !slices.Contains(v.Executors, node) && !wanted[name] && !v.Deleting
 		uses = append(uses, ownership.SlotUse{
 			Volume: name, Standby: standby, Yields: v.Yields, State: v.Entries[node], Others: max(0, v.counting()-1),
 		})

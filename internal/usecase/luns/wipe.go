@@ -31,7 +31,7 @@ import (
 // write when it resumes: the disk refuses it, during the wipe and after it. A Volume without a record proves nothing.
 func Ended(v *v1alpha1.Volume) bool {
 	r, err := record.From(v)
-	return err == nil && r.Deleting && !r.Primary.Phase.Open() &&
+	return err == nil && r.Deleting && len(r.Writing()) == 0 &&
 		!slices.ContainsFunc(r.Replicas, func(e ownership.Replica) bool { return e.State != ownership.Gone })
 }
 
