@@ -186,15 +186,35 @@ func TestANodeThatIsShutOutWhileItShutsOutLearnsThat(t *testing.T) {
 	p.nodes["b"].Around = func(cdb []byte, execute func() scsi.Result) (scsi.Result, error) {
 		r := execute()
 		if cdb[0] == codeOut && cdb[1] == 5 {
-			p.ok(p.disks["a"].Register(t.Context(), several, keyA, shared.Idle))
-			p.ok(p.disks["a"].Reserve(t.Context(), several, keyB, keyA))
+			p.ok(p.disks["a"].Register(t.Context(), several, keyA+1, shared.Idle))
+			p.ok(p.disks["a"].Reserve(t.Context(), several, keyB, keyA+1))
 		}
 		return r, nil
 	}
 	if err := p.disks["b"].Reserve(t.Context(), several, keyA, keyB); !errors.Is(err, provision.ErrConflict) || !strings.Contains(err.Error(), "shut out") {
 		t.Errorf("%v", err)
 	}
-	p.registered(keyA)
+	p.registered(keyA + 1)
+}
+
+func TestANodeThatRemovesItsOwnEarlierKeyLearnsThatTheTargetRefusesIt(t *testing.T) {
+	p := newSeveral(t, iscsitest.Options{ByInitiator: true})
+	p.target.Relogin("b")
+	p.ok(p.disks["b"].Register(t.Context(), several, keyB+1, shared.Idle))
+	for range 2 {
+		if err := p.disks["b"].Reserve(t.Context(), several, keyB, keyB+1); !errors.Is(err, provision.ErrConflict) || !strings.Contains(err.Error(), "refuses it") {
+			t.Errorf("%v", err)
+		}
+		p.registered(keyA, keyB+1)
+	}
+}
+
+func TestADiskThatAnotherHasReservedIsNotReservedAnew(t *testing.T) {
+	p := newSeveral(t, iscsitest.Options{})
+	if err := p.disks["b"].Reserve(t.Context(), several, 0, keyB); !errors.Is(err, provision.ErrConflict) || !strings.Contains(err.Error(), "is reserved under key") {
+		t.Errorf("%v", err)
+	}
+	p.registered(keyA, keyB)
 }
 
 func TestATargetWithoutTheReservationsOfSeveralIsRefused(t *testing.T) {
