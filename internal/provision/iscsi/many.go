@@ -71,21 +71,11 @@ func (c call) enter(ctx context.Context, dev Device, key uint64) error {
 // registration is taken away: without a reservation that would shut nobody out.
 func (c call) admit(ctx context.Context, dev Device, expect, key uint64) error {
 	s, err := c.read(ctx, dev)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case key == 0 || s.own != key:
-		return fmt.Errorf("%w: the session is registered under key %#x, not %#x", provision.ErrConflict, s.own, key)
-	case s.refused:
-		return errUncounted(key)
-	case s.holding && (expect == 0 || expect == key):
-		return nil
-	case s.reserved && expect == 0:
-		return fmt.Errorf("%w: the disk is reserved under key %#x", provision.ErrConflict, s.holder)
-	case expect == key && s.holder != key: // PREEMPT of a key that holds nothing spares no session
-		return fmt.Errorf("%w: the session would end its own registration under key %#x", provision.ErrConflict, key)
-	case expect != 0 && !slices.Contains(s.keys, expect):
-		return fmt.Errorf("%w: no session is registered under key %#x", provision.ErrConflict, expect)
+	}
+	if done, err := s.admits(expect, key); done || err != nil {
+		return err
 	}
 	if !s.reserved {
 		err = c.change(ctx, dev, scsi.Reserve(key, registrantsOnly))
@@ -96,8 +86,27 @@ func (c call) admit(ctx context.Context, dev Device, expect, key uint64) error {
 	return c.admitted(ctx, dev, expect, key, err)
 }
 
-// admitted reads what a change has done. One whose answer is lost, or that was sent twice, has no other answer: the second time
-// a target knows no such key any more.
+// admits says whether admit has something to do, and may do it.
+func (s *state) admits(expect, key uint64) (done bool, err error) {
+	switch {
+	case key == 0 || s.own != key:
+		return false, fmt.Errorf("%w: the session is registered under key %#x, not %#x", provision.ErrConflict, s.own, key)
+	case s.refused:
+		return false, errUncounted(key)
+	case s.holding && (expect == 0 || expect == key):
+		return true, nil
+	case s.reserved && expect == 0:
+		return false, fmt.Errorf("%w: the disk is reserved under key %#x", provision.ErrConflict, s.holder)
+	case expect == key && s.holder != key: // PREEMPT of a key that holds nothing spares no session
+		return false, fmt.Errorf("%w: the session would end its own registration under key %#x", provision.ErrConflict, key)
+	case expect != 0 && !slices.Contains(s.keys, expect):
+		return false, fmt.Errorf("%w: no session is registered under key %#x", provision.ErrConflict, expect)
+	}
+	return false, nil
+}
+
+// admitted reads what a change has done. One whose answer is lost, or that was sent twice, has no other answer: the
+// second time a target knows no such key any more.
 func (c call) admitted(ctx context.Context, dev Device, expect, key uint64, changed error) error {
 	if errors.Is(changed, provision.ErrUnsupported) {
 		return changed

@@ -104,10 +104,10 @@ func TestANodeThatAsksAgainAfterALostAnswerJoinsAndShutsOut(t *testing.T) {
 	} {
 		for _, o := range []iscsitest.Options{{}, {NoAbort: true}, {ByInitiator: true}} {
 			for _, executed := range []bool{false, true} {
-				for at, count := 0, new(int); ; at++ {
+				for at := 0; ; at++ {
 					p := newSeveral(t, o)
 					c.before(p)
-					count = p.loses("b", at, executed)
+					count := p.loses("b", at, executed)
 					if err := p.joins("b", c.joins, c.victim); err != nil {
 						t.Fatalf("%s, %+v, command %d, executed %v: %v", name, o, at, executed, err)
 					}

@@ -233,13 +233,18 @@ func (t *Target) reserveOut(s *session, action, kind byte, out []byte) scsi.Resu
 		return t.asked(s, second)
 	case own != key || action != 0x00 && !registered: // the key of a session that is not registered is zero
 		return conflict
-	case action != 0x00 && t.holder != 0 && !t.holds(s) && !t.counts(s):
-		return conflict
-	}
-	switch action {
-	case 0x00:
+	case action == 0x00:
 		t.keeps = out[20]&1 != 0
 		return t.asked(s, second)
+	case t.holder != 0 && !t.holds(s) && !t.counts(s):
+		return conflict
+	}
+	return t.change(s, action, kind, second)
+}
+
+// change executes what only a session may do that is registered.
+func (t *Target) change(s *session, action, kind byte, victim uint64) scsi.Result {
+	switch action {
 	case 0x01:
 		if t.holder != 0 && (t.holder != s.nexus || t.kind != kind) {
 			return conflict
@@ -254,7 +259,7 @@ func (t *Target) reserveOut(s *session, action, kind byte, out []byte) scsi.Resu
 		if action == 0x05 && t.NoAbort {
 			return illegal(0x24)
 		}
-		return t.preempt(s.nexus, second, kind)
+		return t.preempt(s.nexus, victim, kind)
 	default:
 		return illegal(0x24)
 	}
