@@ -64,7 +64,7 @@ Without --yes the command says what would happen, and does nothing. It is refuse
 while no standby is ready, while too many nodes look lost, and where the disk may
 forget who is shut out; the refusal says what to do.`,
 		Example: "  # Say what would happen; then do it.\n  kubectl berth failover data -n shop\n  kubectl berth failover data -n shop --yes\n" +
-			"  # Shut one of several writers out.\n  kubectl berth failover data -n shop --from node-3 --yes",
+			"  # Shut one of several writers out.\n  kubectl berth failover data -n shop --from node-1 --yes",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return m.failover(cmd, args[0], from, to) },
 	}
