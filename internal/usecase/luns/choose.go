@@ -33,9 +33,9 @@ type wish struct {
 }
 
 // Choose returns the LUN that a claim of so many bytes would get now, nil for none, with the reason for people.
-// A limit of zero is none.
-func Choose(poolClass string, bytes, limit int64, luns []v1alpha1.LUN, volumes []v1alpha1.Volume) (lun *v1alpha1.LUN, shortage string) {
-	return choose(wish{poolClass: poolClass, bytes: bytes, limit: limit}, luns, volumes)
+// A limit of zero is none. many: several nodes shall write it.
+func Choose(poolClass string, bytes, limit int64, many bool, luns []v1alpha1.LUN, volumes []v1alpha1.Volume) (lun *v1alpha1.LUN, shortage string) {
+	return choose(wish{poolClass, bytes, limit, many}, luns, volumes)
 }
 
 // Why LUNs of the class are not given to a volume.
