@@ -89,9 +89,9 @@ type Action struct {
 	Points   []lineage.Point
 	Key      Key
 	Expect   RawKey
-	Check       bool
-	Until       time.Time
-	Size        int64
+	Check    bool
+	Until    time.Time
+	Size     int64
 }
 
 // Why is the reason of a decision. It is formatted only when Message is called.
