@@ -81,6 +81,9 @@ func TestTheRecordOfOneWriterStaysAsItIs(t *testing.T) {
 			t.Error("it is another record")
 		}
 	}
+	if v := volume(many); !reflect.DeepEqual(v, v.Stored()) || !reflect.DeepEqual(v, v.On("b").Stored()) {
+		t.Errorf("of one writer is stored: %+v", v.Stored())
+	}
 	if (*Volume)(nil).On("a") != nil {
 		t.Error("there is a record where there was none")
 	}
