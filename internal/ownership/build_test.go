@@ -1,6 +1,8 @@
 package ownership_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +72,42 @@ func shared(v *Volume) {
 		v.Replicas[i].Point = lineage.Point{}
 	}
 	v.Lineage = lineage.Lineage{{Epoch: v.Epoch}}
+}
+
+// many lets several nodes write the disk. Node a has released epoch 1.
+func many(v *Volume) {
+	shared(v)
+	v.Sharing.ManyWriters = true
+}
+
+// writing gives the node an epoch of its own, which is newer than those before.
+func writing(node string, e lineage.Epoch, phase Phase) func(*Volume) {
+	return func(v *Volume) {
+		before := Writer{Primary: v.Primary, Epoch: v.Epoch, FenceRequest: v.FenceRequest}
+		v.Writers = slices.DeleteFunc(append(slices.Clone(v.Writers), before), func(w Writer) bool { return w.Primary.Node == node })
+		slices.SortFunc(v.Writers, func(a, b Writer) int { return strings.Compare(a.Primary.Node, b.Primary.Node) })
+		v.Primary, v.Epoch, v.FenceRequest = Primary{Node: node, Boot: "boot1", Phase: phase}, e, FenceRequest{}
+		v.Keys = append(v.Keys, Key{Node: node, Epoch: e})
+	}
+}
+
+// asked asks the executor to shut the writer out.
+func asked(executor, writer string) func(*Volume) {
+	return func(v *Volume) { *v = *v.On(writer).RequestFence(executor).Stored() }
+}
+
+// reserved has the disk reserved for all that are registered, the node's session under mine among them. The last
+// key is that of the holder.
+func reserved(mine Key, others ...Key) func(*NodeFacts) {
+	return func(f *NodeFacts) {
+		f.Copy.Points = nil
+		f.Disk = Disk{Link: Attached, Registered: mine.Raw(), Registrants: true}
+		for _, k := range append([]Key{mine}, others...) {
+			if k != (Key{}) {
+				f.Disk.Keys, f.Disk.Holder = append(f.Disk.Keys, k.Raw()), k.Raw()
+			}
+		}
+	}
 }
 
 // replica is a copy with snapshots 1 to 3 of epoch 1 that has promised epoch 1.

@@ -44,7 +44,7 @@ func join(f *NodeFacts) (Action, bool) {
 		return Action{Verb: Reserve, Expect: d.Holder, Key: mine, Why: why}, true
 	}
 	for _, k := range d.Keys {
-		if k != mine.Raw() && !slices.Contains(open, k) {
+		if !slices.Contains(open, k) { // mine is among those
 			return Action{Verb: Reserve, Expect: k, Key: mine, Why: why}, true
 		}
 	}
@@ -100,7 +100,7 @@ func expelOne(f *NodeFacts, v *Volume) (Action, bool) {
 func (f *NodeFacts) unrecorded() (Why, bool) {
 	for i := range f.Peers {
 		p := &f.Peers[i]
-		if e := p.Copy.Opened; !e.IsZero() && !p.Copy.GaveUp(e) && f.Record.On(p.Node).Epoch.Number < e.Number {
+		if e := p.Copy.Opened; !p.Copy.GaveUp(e) && f.Record.On(p.Node).Epoch.Number < e.Number {
 			return Why{Reason: RecordBehind, Node: p.Node, Epoch: e}, true
 		}
 	}

@@ -143,9 +143,7 @@ func Oversee(rules Chain[ControllerFacts], f *ControllerFacts, about func(f *Con
 		switch a := rules.Decide(&g); {
 		case a.Verb == Record:
 			return a.stored()
-		case a.Verb != Nothing && waits.Verb == Nothing:
-			waits = a
-		case waits.Reason == "":
+		case waits.Verb == Nothing:
 			waits = a
 		}
 	}
