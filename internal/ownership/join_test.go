@@ -294,15 +294,15 @@ func TestASessionThatEndedEndsTheEpochWhereSeveralNodesWrite(t *testing.T) {
 		want  verdict
 	}{
 		"the session is registered":                  {as("b", v, knows, reserved(ofB, ofA)), verdict{Nothing, Settled}},
-		"nobody knows the session":                   {as("b", v, knows, reserved(Key{}, ofB, ofA)), verdict{Close, ShutOut}},
-		"its key is gone":                            {as("b", v, knows, reserved(Key{}, ofA)), verdict{Close, ShutOut}},
-		"its key is the holder's":                    {as("b", v, knows, reserved(Key{}, ofA, ofB)), verdict{Close, ShutOut}},
-		"it is registered for another epoch":         {as("b", v, knows, reserved(Key{Node: "b", Epoch: e1}, ofA)), verdict{Close, ShutOut}},
-		"the target forgot all":                      {as("b", forgets, knows, reserved(Key{})), verdict{Close, ShutOut}},
+		"nobody knows the session":                   {as("b", v, knows, reserved(Key{}, ofB, ofA)), verdict{Close, RegistrationGone}},
+		"its key is gone":                            {as("b", v, knows, reserved(Key{}, ofA)), verdict{Close, RegistrationGone}},
+		"its key is the holder's":                    {as("b", v, knows, reserved(Key{}, ofA, ofB)), verdict{Close, RegistrationGone}},
+		"it is registered for another epoch":         {as("b", v, knows, reserved(Key{Node: "b", Epoch: e1}, ofA)), verdict{Close, RegistrationGone}},
+		"the target forgot all":                      {as("b", forgets, knows, reserved(Key{})), verdict{Close, RegistrationGone}},
 		"the record is unread":                       {as("b", v, knows, reserved(Key{}, ofA, ofB), unread), verdict{Wait, RecordUnread}},
 		"the disk is away":                           {as("b", v, knows, reserved(Key{}), link(Attaching)), verdict{Nothing, Settled}},
 		"it does not own the epoch":                  {as("b", volume(many, writing("a", e2, Active), writing("b", e3, Fenced)), knows, reserved(ofB, ofA)), verdict{Close, Superseded}},
-		"nobody holds it, and the session was ended": {as("b", v, knows, reserved(Key{}, ofA), heldBy(0, false)), verdict{Close, ShutOut}},
+		"nobody holds it, and the session was ended": {as("b", v, knows, reserved(Key{}, ofA), heldBy(0, false)), verdict{Close, RegistrationGone}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
