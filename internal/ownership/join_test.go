@@ -299,6 +299,7 @@ func TestASessionThatEndedEndsTheEpochWhereSeveralNodesWrite(t *testing.T) {
 		"its key is the holder's":                    {as("b", v, knows, reserved(Key{}, ofA, ofB)), verdict{Close, ShutOut}},
 		"it is registered for another epoch":         {as("b", v, knows, reserved(Key{Node: "b", Epoch: e1}, ofA)), verdict{Close, ShutOut}},
 		"the target forgot all":                      {as("b", forgets, knows, reserved(Key{})), verdict{Close, ShutOut}},
+		"it alone held the disk":                     {as("b", v, knows, reserved(Key{}, ofB), heldBy(ofB.Raw(), false)), verdict{Close, ShutOut}},
 		"the record is unread":                       {as("b", v, knows, reserved(Key{}, ofA, ofB), unread), verdict{Wait, RecordUnread}},
 		"the disk is away":                           {as("b", v, knows, reserved(Key{}), link(Attaching)), verdict{Nothing, Settled}},
 		"it does not own the epoch":                  {as("b", volume(many, writing("a", e2, Active), writing("b", e3, Fenced)), knows, reserved(ofB, ofA)), verdict{Close, Superseded}},
