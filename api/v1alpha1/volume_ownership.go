@@ -106,6 +106,22 @@ type Ownership struct {
 	Replicas []OwnedReplica `json:"replicas,omitempty"`
 }
 
+// Owners are the nodes that have an open epoch: they write, or are about to. A volume without a record has none.
+func (o *Ownership) Owners() (nodes []string) {
+	if o == nil {
+		return nil
+	}
+	if len(o.Writers) == 0 && o.Primary.Phase.Open() {
+		return []string{o.Primary.Node}
+	}
+	for i := range o.Writers { // the primary is one of them
+		if o.Writers[i].Phase.Open() {
+			nodes = append(nodes, o.Writers[i].Node)
+		}
+	}
+	return nodes
+}
+
 // Epoch identifies one uninterrupted right to write. The id is random: an API server restored from
 // an old backup may reach the same number again, and must not pass for the same ownership.
 type Epoch struct {
@@ -180,6 +196,9 @@ const (
 	// PrimaryFenced: the writer of the epoch can provably not write any more.
 	PrimaryFenced PrimaryPhase = "Fenced"
 )
+
+// Open says whether an epoch in this phase has an owner.
+func (p PrimaryPhase) Open() bool { return p == PrimaryPreparing || p == PrimaryActive }
 
 // Point is the identity of a snapshot: the epoch that wrote it and a sequence number.
 type Point struct {

@@ -28,6 +28,7 @@ drained.
 The node is cordoned. The command waits until each volume has a standby that is ready
 where its pods may run, and only then evicts the pods that use the volumes: as
 PodDisruptionBudgets allow it, and nothing is lost. It tells when the next node writes.
+A disk that several nodes write waits for no standby: the others go on.
 Pods that use no shared disk stay: kubectl drain is for them.
 
 Without --yes the command says what would happen, and does nothing. kubectl uncordon
@@ -133,14 +134,14 @@ func leavingOf(cmd *cobra.Command, c client.Client, cluster survey.Cluster, node
 			continue
 		}
 		pods := slices.DeleteFunc(slices.Clone(users[v.Name]), func(p *corev1.Pod) bool { return p.Spec.NodeName != node })
-		if v.Status.Ownership.Primary.Node != node && len(pods) == 0 {
+		if len(pods) == 0 && !slices.Contains(v.Status.Ownership.Owners(), node) {
 			continue
 		}
 		f, err := failover.FactsOf(v, machines)
 		if err != nil {
 			return nil, err
 		}
-		writes := f.Record.Primary.Node == node && f.Record.Primary.Phase.Open()
+		writes := slices.Contains(f.Record.Writing(), node)
 		move := failover.MoveOf(f, node, nodes.Items, pods)
 		pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }) // they are going
 		switch names := failover.Unmanaged(pods); {
@@ -149,12 +150,33 @@ func leavingOf(cmd *cobra.Command, c client.Client, cluster survey.Cluster, node
 		case len(names) > 0:
 			return nil, fmt.Errorf("no controller makes these pods anew elsewhere: %s. End them yourself first", strings.Join(names, ", "))
 		}
-		all = append(all, &leaving{Move: move, pods: pods, epoch: f.Record.Epoch.Number, writes: writes})
+		all = append(all, &leaving{Move: move, pods: pods, epoch: f.Record.On(node).Epoch.Number, writes: writes})
 	}
 	if away != "" && len(all) > 0 {
-		return nil, fmt.Errorf("node %s does not answer (%s), so its pods do not end by themselves: kubectl berth failover %s", node, away, all[0].Volume)
+		return nil, fmt.Errorf("node %s does not answer (%s), so its pods do not end by themselves: kubectl berth failover %s", node, away, all[0].shutOut(node))
 	}
 	return all, nil
+}
+
+// shutOut are the arguments with which a failover shuts the node out of the volume.
+func (v *leaving) shutOut(node string) string {
+	if len(v.Others) == 0 {
+		return v.Volume
+	}
+	return v.Volume + " --from " + node
+}
+
+// where says where a volume would go.
+func (v *leaving) where() string {
+	switch {
+	case v.Waits != "":
+		return "would wait: " + v.Waits
+	case len(v.Others) > 0:
+		return "would be let go; these nodes go on writing: " + strings.Join(v.Others, ", ")
+	case v.Shared:
+		return "would be let go, and goes where its pods go"
+	}
+	return "would move to " + strings.Join(v.Targets, " or ")
 }
 
 func foretellDrain(to io.Writer, node string, volumes []*leaving) error {
@@ -164,11 +186,7 @@ func foretellDrain(to io.Writer, node string, volumes []*leaving) error {
 		fmt.Fprintf(&s, "It writes no shared disk.\n")
 	}
 	for _, v := range volumes {
-		where := "would move to " + strings.Join(v.Targets, " or ")
-		if v.Waits != "" {
-			where = "would wait: " + v.Waits
-		}
-		fmt.Fprintf(&s, "Volume %s %s\n", v.Volume, plain.Line(where))
+		fmt.Fprintf(&s, "Volume %s %s\n", v.Volume, plain.Line(v.where()))
 		if len(v.Pods) > 0 {
 			fmt.Fprintf(&s, "  then these pods would be evicted: %s\n", strings.Join(v.Pods, ", "))
 		}

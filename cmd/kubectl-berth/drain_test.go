@@ -123,6 +123,32 @@ func TestNoPodIsEvictedBeforeAStandbyIsReady(t *testing.T) {
 	}
 }
 
+func TestADrainOfOneOfSeveralWritersWaitsForNoStandby(t *testing.T) {
+	busy := func(v *v1alpha1.Volume) { v.Status.Ownership.Replicas[1].State = v1alpha1.OwnedSyncing }
+	s := newStage(t, interceptor.Funcs{}, managed(asItIs, shared, busy))
+	out, err := s.drain("node-1")
+	if !errors.Is(err, errUnconfirmed) || !strings.Contains(out, "Volume "+demo+" would be let go; these nodes go on writing: node-2\n  then these pods would be evicted: shop/db\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+	letsGo := changes(func(o *v1alpha1.Ownership) {
+		o.Writers[0].Phase, o.Primary.Phase, o.Replicas[0].Unstaged = v1alpha1.PrimaryReleased, v1alpha1.PrimaryReleased, &o.Epoch
+	})
+	s = newStage(t, interceptor.Funcs{}, managed(asItIs, shared, busy), letsGo)
+	out, err = s.drain("node-1", "--yes")
+	if err != nil || out != `node node-1 is cordoned
+pod shop/db is evicted
+volume vol-shareddemoaaaaaaaaaaaaaaaaaaaaaa: node node-1 has let it go
+volume vol-shareddemoaaaaaaaaaaaaaaaaaaaaaa: these nodes write the volume: node-2
+node node-1 writes no shared disk any more. The rest of it: kubectl drain node-1 --ignore-daemonsets --delete-emptydir-data
+` {
+		t.Errorf("%v: %s", err, out)
+	}
+	// The node with the older epoch writes, too.
+	if out, err := newStage(t, interceptor.Funcs{}, managed(asItIs, shared)).drain("node-2"); !errors.Is(err, errUnconfirmed) || !strings.Contains(out, "these nodes go on writing: node-1\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestAStandbyWhereThePodMayNotRunIsNone(t *testing.T) {
 	for told, edit := range map[string]func(client.Object){
 		"node node-2: the Node is cordoned": ofNode("node-2", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
@@ -243,9 +269,11 @@ func TestADrainWaitsForADisruptionBudget(t *testing.T) {
 }
 
 func TestADrainIsRefusedWithTheReason(t *testing.T) {
+	off := ofNode("node-1", func(n *corev1.Node) { n.Status.Conditions = nil })
 	for told, objects := range map[string][]client.Object{
+		"kubectl berth failover " + demo + " --from node-1":      managed(off, shared),
 		"no controller makes these pods anew elsewhere: shop/db": disks(),
-		"kubectl berth failover " + demo:                         managed(ofNode("node-1", func(n *corev1.Node) { n.Status.Conditions = nil })),
+		"kubectl berth failover " + demo:                         managed(off),
 		"there is no Node node-1":                                nil,
 	} {
 		s := newStage(t, interceptor.Funcs{}, objects)

@@ -47,7 +47,7 @@ func blink(ctx context.Context) error {
 }
 
 func newFailoverCommand(m moving) *cobra.Command {
-	var to string
+	var from, to string
 	cmd := &cobra.Command{
 		Use:   "failover VOLUME | failover CLAIM",
 		Short: "Shut the node that writes a shared disk out, so that the volume goes on at a standby",
@@ -58,15 +58,18 @@ Berth does this by itself once it suspects a node. The command asks for it now. 
 standby takes the disk's reservation, so that the disk refuses the old node; the pods
 there end, and the next ones start where the volume is. Pods of a node that still
 answers lose what they have not synced: kubectl berth drain moves volumes without that.
+Where several nodes write, --from names the one that is shut out; the others go on.
 
 Without --yes the command says what would happen, and does nothing. It is refused
 while no standby is ready, while too many nodes look lost, and where the disk may
 forget who is shut out; the refusal says what to do.`,
-		Example: "  # Say what would happen; then do it.\n  kubectl berth failover data -n shop\n  kubectl berth failover data -n shop --yes",
-		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return m.failover(cmd, args[0], to) },
+		Example: "  # Say what would happen; then do it.\n  kubectl berth failover data -n shop\n  kubectl berth failover data -n shop --yes\n" +
+			"  # Shut one of several writers out.\n  kubectl berth failover data -n shop --from node-1 --yes",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return m.failover(cmd, args[0], from, to) },
 	}
 	m.flags(cmd)
+	cmd.Flags().StringVar(&from, "from", "", "the node that is shut out; may be empty where one node writes")
 	cmd.Flags().StringVar(&to, "to", "", "the standby that shuts the writer out; empty means the first that is ready")
 	cmd.ValidArgsFunction = completeNames("pvc", m.t, func(t target) (client.Reader, string, error) { return m.open(t) })
 	return cmd
@@ -87,7 +90,7 @@ func (m *moving) look(cmd *cobra.Command, notes io.Writer) (client.Client, surve
 	return c, survey.Cluster{Lists: found.Lists, Heartbeats: found.Heartbeats}, namespace, err
 }
 
-func (m *moving) failover(cmd *cobra.Command, name, to string) error {
+func (m *moving) failover(cmd *cobra.Command, name, from, to string) error {
 	c, cluster, namespace, err := m.look(cmd, cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -101,7 +104,7 @@ func (m *moving) failover(cmd *cobra.Command, name, to string) error {
 	if err != nil {
 		return err
 	}
-	plan, err := failover.PlanOf(facts, to)
+	plan, err := failover.PlanOf(facts, from, to)
 	if err != nil {
 		return err
 	}
@@ -150,6 +153,9 @@ func foretell(to io.Writer, p *failover.Plan, pods []*corev1.Pod) error {
 	}
 	if names := podsAt(pods, p.From); names != "" {
 		fmt.Fprintf(&s, "  on node %s these pods would end: %s\n", p.From, names)
+	}
+	if len(p.Others) > 0 {
+		fmt.Fprintf(&s, "  these nodes would go on writing: %s\n", strings.Join(p.Others, ", "))
 	}
 	fmt.Fprintf(&s, "  the next pod can go on at: %s\n", strings.Join(p.Standbys, ", "))
 	if p.Answers {

@@ -121,6 +121,35 @@ node node-2 may write
 	}
 }
 
+func TestOneOfSeveralWritersIsShutOutAndTheOthersGoOn(t *testing.T) {
+	out, err := newStage(t, interceptor.Funcs{}, disks(shared)).failover("demo", "--yes")
+	if err == nil || !strings.Contains(err.Error(), "several nodes write volume "+demo+" (node-1, node-2): name the one that is to be shut out with --from") || out != "" {
+		t.Errorf("%v: %s", err, out)
+	}
+	s := newStage(t, interceptor.Funcs{}, disks(shared))
+	if out, err := s.failover("demo", "--from", "node-2"); !errors.Is(err, errUnconfirmed) || !strings.Contains(out, "which node node-2 writes in epoch 6:\n") || !strings.Contains(out, "these nodes would go on writing: node-1\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+	var asked v1alpha1.Ownership
+	ends := func(s *stage) {
+		changes(func(o *v1alpha1.Ownership) {
+			asked = *o.DeepCopy()
+			o.Replicas[0].Fenced, o.Writers[1].Phase, o.Writers[1].FenceRequest = &o.Writers[1].Epoch, v1alpha1.PrimaryFenced, nil
+		})(s)
+	}
+	s = newStage(t, interceptor.Funcs{}, disks(shared), ends)
+	if out, err := s.failover("demo", "--from", "node-2", "--yes"); err != nil || out != `node node-1 is asked to shut node node-2 out
+the disk refuses what node node-2 writes
+epoch 6 of node node-2 is over, and pods that it leaves behind are ended
+these nodes write the volume: node-1
+` {
+		t.Errorf("%v: %s", err, out)
+	}
+	if r := asked.Writers[1].FenceRequest; r == nil || r.Executor != "node-1" || r.Epoch.Number != 6 || asked.Writers[0].FenceRequest != nil || asked.FenceRequest != nil || asked.Primary.Node != "node-1" {
+		t.Errorf("asked for %+v", asked.Writers)
+	}
+}
+
 func TestAFailoverGoesOnFromARecordThatHasChangedMeanwhile(t *testing.T) {
 	once := true
 	s := newStage(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {

@@ -24,7 +24,8 @@ waits.
 
 A claim is NAME or NAMESPACE/NAME. Without a name all volumes are listed. STATE is
 what the node said last, or Away if the node does not answer. EPOCH grows each time
-that a node takes the volume. WAITS has the reason why the volume, or this replica,
+that a node takes the volume; where several nodes write, each has an epoch of its
+own. WAITS has the reason why the volume, or this replica,
 does not go on; -o wide says what to do.`,
 		Example: "  kubectl berth replicas\n  kubectl berth replicas data -n shop -o wide",
 		Args:    cobra.MaximumNArgs(1),
@@ -68,12 +69,20 @@ func noReplicas(name string) error {
 	return fmt.Errorf("%s is neither a volume that can fail over nor the claim of one: kubectl berth replicas lists all", name)
 }
 
+// epoch is the number of an epoch, and a dash for none.
+func epoch(number int64) string {
+	if number == 0 {
+		return "-"
+	}
+	return strconv.FormatInt(number, 10)
+}
+
 func replicaTable(rows []survey.Replica, now time.Time) table {
 	t := table{header: []string{"NAMESPACE", "CLAIM", "NODE", "ROLE", "STATE", "EPOCH", "WAITS", "SINCE", "VOLUME", "MESSAGE"}, narrow: 8}
 	for i := range rows {
 		r := &rows[i]
 		t.rows = append(t.rows, []string{
-			cmp.Or(r.Namespace, "-"), cmp.Or(r.Claim, "-"), cmp.Or(r.Node, "-"), cmp.Or(r.Role, "-"), r.State, strconv.FormatInt(r.Epoch, 10),
+			cmp.Or(r.Namespace, "-"), cmp.Or(r.Claim, "-"), cmp.Or(r.Node, "-"), cmp.Or(r.Role, "-"), r.State, epoch(r.Epoch),
 			cmp.Or(r.Reason, "-"), age(r.Since, now), r.Volume, r.Message,
 		})
 	}

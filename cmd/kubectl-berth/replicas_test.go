@@ -62,6 +62,16 @@ func sharedDisk() *v1alpha1.Volume {
 	return v
 }
 
+// shared makes the disk one that node-2 writes, too, in epoch 6.
+func shared(v *v1alpha1.Volume) {
+	o := v.Status.Ownership
+	v.Spec.Sharing, v.Spec.VolumeMode, v.Spec.FSType, v.Spec.Replication.Factor = v1alpha1.Shared, v1alpha1.Block, "", 1
+	o.Writers = []v1alpha1.Writer{
+		{Node: "node-1", Boot: "boot", Phase: v1alpha1.PrimaryActive, Epoch: o.Epoch},
+		{Node: "node-2", Boot: "boot", Phase: v1alpha1.PrimaryActive, Epoch: v1alpha1.Epoch{Number: 6, ID: "six"}},
+	}
+}
+
 // podOn is a pod on a node that uses the shared disk.
 func podOn(node string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: types.UID("db-on-" + node)}}
@@ -116,6 +126,20 @@ shop       demo   node-2  Standby  Ready  7      -        -
 	var rows []survey.Replica
 	if out, _, err := replicas(t, disks(waiting), "-o", "json"); err != nil || json.Unmarshal([]byte(out), &rows) != nil || len(rows) != 2 || rows[0].Reason != "NoProof" {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestEachOfSeveralWritersIsShownWithItsEpoch(t *testing.T) {
+	third := func(v *v1alpha1.Volume) {
+		v.Status.Ownership.Replicas = append(v.Status.Ownership.Replicas, v1alpha1.OwnedReplica{Node: "node-3", State: v1alpha1.OwnedReady})
+	}
+	out, _, err := replicas(t, disks(shared, third), "demo")
+	if diff := cmp.Diff(`NAMESPACE  CLAIM  NODE    ROLE     STATE  EPOCH  WAITS  SINCE
+shop       demo   node-1  Primary  Ready  7      -      -
+shop       demo   node-2  Primary  Ready  6      -      -
+shop       demo   node-3  Standby  Ready  -      -      -
+`, out); diff != "" || err != nil {
+		t.Errorf("%v: %s", err, diff)
 	}
 }
 

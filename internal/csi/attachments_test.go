@@ -106,8 +106,8 @@ func TestRequestsToPublishThatMakeNoSenseAreRefused(t *testing.T) {
 		"no node":       func(r *csi.ControllerPublishVolumeRequest) { r.NodeId = "" },
 		"no capability": func(r *csi.ControllerPublishVolumeRequest) { r.VolumeCapability = nil },
 		"readers alone": func(r *csi.ControllerPublishVolumeRequest) { r.Readonly = true },
-		"several writers": func(r *csi.ControllerPublishVolumeRequest) {
-			r.VolumeCapability.AccessMode.Mode = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+		"several nodes that mount a filesystem": func(r *csi.ControllerPublishVolumeRequest) {
+			r.VolumeCapability = mounted(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER, "")
 		},
 		"no way to use it": func(r *csi.ControllerPublishVolumeRequest) { r.VolumeCapability.AccessType = nil },
 	} {

@@ -27,10 +27,12 @@ var accessModes = map[csi.VolumeCapability_AccessMode_Mode]corev1.PersistentVolu
 type use struct {
 	mode   v1alpha1.VolumeMode
 	fsType v1alpha1.FSType // empty: not given, or Block
+	// many: several nodes write at once.
+	many bool
 }
 
 // parseCapabilities reads the capabilities of a request. They must agree with
-// each other: a volume is either a filesystem or a block device.
+// each other: a volume is either a filesystem or a block device. Several nodes may write if one of them says so.
 func parseCapabilities(d driver.Driver, capabilities []*csi.VolumeCapability) (use, error) {
 	if len(capabilities) == 0 {
 		return use{}, invalid("volume capabilities are missing")
@@ -43,21 +45,25 @@ func parseCapabilities(d driver.Driver, capabilities []*csi.VolumeCapability) (u
 			return use{}, err
 		case i == 0:
 			all = one
-		case one != all:
+		case one.mode != all.mode || one.fsType != all.fsType:
 			return use{}, invalid("volume capabilities disagree: %s and %s", all, one)
 		}
+		all.many = all.many || one.many
 	}
 	return all, nil
 }
 
 func parseCapability(d driver.Driver, capability *csi.VolumeCapability) (use, error) {
 	mode := capability.GetAccessMode().GetMode()
-	if of, known := accessModes[mode]; !known || d.Supports(of) != "" {
+	of, known := accessModes[mode]
+	if !known || d.Supports(of) != "" {
 		return use{}, invalid("%s", d.Refuses(mode.String()))
 	}
-	switch {
+	switch many := of == corev1.ReadWriteMany; {
 	case capability.GetBlock() != nil:
-		return use{mode: v1alpha1.Block}, nil
+		return use{mode: v1alpha1.Block, many: many}, nil
+	case many && capability.GetMount() != nil:
+		return use{}, invalid("access mode %s is for volumeMode Block: two nodes that mount one filesystem destroy it", mode)
 	case capability.GetMount() != nil:
 		fsType, err := storageclass.ParseFSType(capability.GetMount().GetFsType())
 		return use{mode: v1alpha1.Filesystem, fsType: fsType}, err

@@ -139,3 +139,39 @@ func TestTheParametersOfSharedDisksReachTheRequest(t *testing.T) {
 		t.Errorf("a local volume is asked for as %+v, %v", got, err)
 	}
 }
+
+func TestSeveralNodesWriteABlockDeviceOfASharedDisk(t *testing.T) {
+	const many = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+	class := map[string]string{"poolClass": "san", "maxShares": "2", "maxMountReplicaCount": "0"}
+	for name, tc := range map[string]struct {
+		driver  driver.Driver
+		class   map[string]string
+		uses    []*csi.VolumeCapability
+		refused string
+		many    bool
+	}{
+		"all may write":                 {uses: []*csi.VolumeCapability{raw(many)}, many: true},
+		"a claim that names two modes":  {uses: []*csi.VolumeCapability{raw(writer), raw(many)}, many: true},
+		"one node at a time":            {uses: []*csi.VolumeCapability{raw(writer)}},
+		"a filesystem":                  {uses: []*csi.VolumeCapability{mounted(many, "")}, refused: "volumeMode Block"},
+		"a class with a replica":        {class: map[string]string{"poolClass": "san", "maxShares": "2"}, uses: []*csi.VolumeCapability{raw(many)}, refused: "maxMountReplicaCount"},
+		"a class with one share":        {class: map[string]string{"poolClass": "san"}, uses: []*csi.VolumeCapability{raw(many)}, refused: "maxShares"},
+		"readers on several nodes":      {uses: []*csi.VolumeCapability{raw(csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY)}, refused: "is not supported"},
+		"a volume that lives on a node": {driver: driver.Local(), class: map[string]string{"poolClass": "fast"}, uses: []*csi.VolumeCapability{raw(many)}, refused: "is not supported"},
+	} {
+		of, parameters := tc.driver, tc.class
+		if of.Name == "" {
+			of = driver.Disk()
+		}
+		if parameters == nil {
+			parameters = class
+		}
+		got, err := parseCreate(of, create(func(r *csi.CreateVolumeRequest) { r.Parameters, r.VolumeCapabilities = parameters, tc.uses }))
+		switch {
+		case tc.refused != "" && (err == nil || !strings.Contains(err.Error(), tc.refused)):
+			t.Errorf("%s: %v, want one about %s", name, err, tc.refused)
+		case tc.refused == "" && (err != nil || got.Attachments.ManyWriters != tc.many):
+			t.Errorf("%s: %+v, %v", name, got.Attachments, err)
+		}
+	}
+}

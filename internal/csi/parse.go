@@ -23,7 +23,7 @@ func parseCreate(d driver.Driver, r *csi.CreateVolumeRequest) (volumes.Request, 
 	if err != nil {
 		return volumes.Request{}, err
 	}
-	parameters, attachments, err := parseParameters(d, r.GetParameters(), use.mode == v1alpha1.Block)
+	parameters, attachments, err := parseParameters(d, r.GetParameters(), use)
 	if err != nil {
 		return volumes.Request{}, err
 	}
@@ -45,13 +45,19 @@ func parseCreate(d driver.Driver, r *csi.CreateVolumeRequest) (volumes.Request, 
 }
 
 // parseParameters reads the parameters of a driver's class. attachments is nil for volumes of pools.
-func parseParameters(d driver.Driver, given map[string]string, block bool) (of storageclass.Parameters, attachments *volumes.Attachments, err error) {
+func parseParameters(d driver.Driver, given map[string]string, u use) (of storageclass.Parameters, attachments *volumes.Attachments, err error) {
 	if !d.Epochs() {
 		of, err = storageclass.Parse(given)
 		return of, nil, err
 	}
-	p, err := storageclass.ParseDisk(given, block)
-	return p.Parameters, &volumes.Attachments{MaxShares: p.MaxShares, Factor: p.Factor, Yields: p.Yields, Check: p.Check, OnDemand: p.OnDemand}, err
+	p, err := storageclass.ParseDisk(given, u.mode == v1alpha1.Block)
+	if err == nil && u.many {
+		err = p.ManyWriters()
+	}
+	attachments = &volumes.Attachments{
+		MaxShares: p.MaxShares, Factor: p.Factor, Yields: p.Yields, Check: p.Check, OnDemand: p.OnDemand, ManyWriters: u.many,
+	}
+	return p.Parameters, attachments, err
 }
 
 func checkCreate(r *csi.CreateVolumeRequest) error {

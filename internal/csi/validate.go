@@ -41,6 +41,8 @@ func unfit(d driver.Driver, v volumes.Volume, r *csi.ValidateVolumeCapabilitiesR
 	switch {
 	case err != nil:
 		return err.Error()
+	case use.many && !v.ManyWriters:
+		return "one node at a time writes the volume"
 	case use.mode != v.Mode:
 		return fmt.Sprintf("the volume is a %s volume", v.Mode)
 	case use.fsType != "" && use.fsType != v.FSType:
@@ -59,7 +61,7 @@ func unfit(d driver.Driver, v volumes.Volume, r *csi.ValidateVolumeCapabilitiesR
 
 // unlike says how a volume differs from the parameters, or returns an empty string.
 func unlike(d driver.Driver, v volumes.Volume, r *csi.ValidateVolumeCapabilitiesRequest) string {
-	parameters, _, err := parseParameters(d, r.GetParameters(), v.Mode == v1alpha1.Block)
+	parameters, _, err := parseParameters(d, r.GetParameters(), use{mode: v.Mode, many: v.ManyWriters})
 	switch {
 	case err != nil:
 		return err.Error()

@@ -15,8 +15,7 @@ import (
 type Driver struct {
 	// Name by which Kubernetes knows the driver: that of its CSIDriver object.
 	Name string
-	// AccessModes in which its volumes can be used. A driver whose volumes several nodes
-	// write at once needs more than the mode here: CreateVolume makes Exclusive volumes.
+	// AccessModes in which its volumes can be used, if the rest of a request fits.
 	AccessModes []corev1.PersistentVolumeAccessMode
 	// Why is the reason why other access modes are refused, for users: a clause.
 	Why string
@@ -45,12 +44,14 @@ func Local() Driver {
 	}
 }
 
-// Disk is the driver of shared disks: each is attached to several nodes, of which one at a time writes.
+// Disk is the driver of shared disks: each is attached to several nodes, of which one at a time writes, or several
+// write a block device at once.
 func Disk() Driver {
 	return Driver{
 		Name:        v1alpha1.DiskDriverName,
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod},
-		Why:         "of the nodes that the disk is attached to, one at a time may use it (use ReadWriteOnce or ReadWriteOncePod)",
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod, corev1.ReadWriteMany},
+		Why: "of the nodes that the disk is attached to, one at a time may use it, or all may write a block device " +
+			"(use ReadWriteOnce or ReadWriteOncePod, or ReadWriteMany with volumeMode Block)",
 		Kind:        ownership.Attachments,
 		Controllers: "berth-disk-controller",
 	}

@@ -240,7 +240,7 @@ func TestTheDriverOfSharedDisksHasVolumesWithEpochs(t *testing.T) {
 		t.Errorf("%s has volumes of kind %v, and the local driver of kind %v", d.Name, d.Kind, Local().Kind)
 	}
 	for mode, served := range map[corev1.PersistentVolumeAccessMode]bool{
-		corev1.ReadWriteOnce: true, corev1.ReadWriteOncePod: true, corev1.ReadWriteMany: false, corev1.ReadOnlyMany: false,
+		corev1.ReadWriteOnce: true, corev1.ReadWriteOncePod: true, corev1.ReadWriteMany: true, corev1.ReadOnlyMany: false,
 	} {
 		if refusal := d.Supports(mode); (refusal == "") != served {
 			t.Errorf("%s: %q", mode, refusal)

@@ -41,16 +41,16 @@ func Ask(ctx context.Context, c client.Client, first *Plan, to string, nodes []o
 		if err != nil {
 			return Plan{}, err
 		}
-		if f.Record.Epoch.Number != first.Epoch || !f.Record.Primary.Phase.Open() {
+		if w := f.Record.On(first.From); w.Epoch.Number != first.Epoch || !w.Primary.Phase.Open() {
 			over := *first
 			over.Over = true
 			return over, nil
 		}
-		p, err := PlanOf(f, to)
+		p, err := PlanOf(f, first.From, to)
 		if err != nil || p.Asked {
 			return p, err
 		}
-		next, err := record.Into(v, f.Record.RequestFence(p.By))
+		next, err := record.Into(v, f.Record.On(p.From).RequestFence(p.By).Stored())
 		if err != nil {
 			return p, err
 		}

@@ -27,12 +27,16 @@ type Move struct {
 	Targets []string `json:"targets,omitempty"`
 	// Waits says why it cannot move yet; empty if it can.
 	Waits string `json:"waits,omitempty"`
+	// Shared: several nodes write it at once, and Others do now. It waits for no standby, because its pods get an
+	// attachment where they come to.
+	Shared bool     `json:"shared,omitempty"`
+	Others []string `json:"others,omitempty"`
 }
 
 // MoveOf says where a volume can go that a node shall let go: to replicas that are ready, on nodes where its pods
 // may run.
 func MoveOf(f *Facts, from string, nodes []corev1.Node, pods []*corev1.Pod) Move {
-	m := Move{Volume: f.Name}
+	m := Move{Volume: f.Name, Shared: f.Record.Sharing.ManyWriters, Others: besides(f.Record, from)}
 	for _, p := range pods {
 		m.Pods = append(m.Pods, p.Namespace+"/"+p.Name)
 	}
@@ -46,7 +50,7 @@ func MoveOf(f *Facts, from string, nodes []corev1.Node, pods []*corev1.Pod) Move
 		said = append(said, fmt.Sprintf("node %s: %s", name, refusal))
 	}
 	switch {
-	case len(m.Targets) > 0:
+	case len(m.Targets) > 0 || m.Shared:
 	case len(said) > 0:
 		m.Waits = "no standby is where its pods may run (" + strings.Join(said, "; ") + ")"
 	default:
@@ -118,13 +122,17 @@ func Evict(ctx context.Context, c client.Client, p *corev1.Pod) error {
 }
 
 // Moved says how far the move of a volume from a node has come, step by step, and whether it is over: another
-// node writes. epoch is the number of the epoch in which the move began.
+// node writes, or this one does not where several do. epoch is the number of the epoch in which the move began.
 func Moved(v *ownership.Volume, node string, epoch uint64) (steps []string, over bool) {
+	v = v.On(node)
 	open := v.Primary.Phase.Open()
 	if open && v.Primary.Node == node {
 		return nil, false
 	}
 	steps = append(steps, fmt.Sprintf("node %s has let it go", node))
+	if v.Sharing.ManyWriters {
+		return goingOn(steps, v, node, true)
+	}
 	if !open || v.Epoch.Number <= epoch {
 		return steps, false
 	}

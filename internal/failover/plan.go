@@ -24,11 +24,14 @@ type Plan struct {
 	Volume string `json:"volume"`
 	// Epoch is the number of the epoch that ends.
 	Epoch uint64 `json:"epoch"`
-	// From is the node that may write, and By the standby that shuts it out.
+	// From is the node that is shut out, and By the one that does it.
 	From string `json:"from"`
 	By   string `json:"by"`
-	// Standbys are the nodes that are ready to go on with the volume, in order. By is one of them.
+	// Standbys are the nodes that are ready to go on with the volume, in order. By is one of them. Where several nodes
+	// write, those are among them.
 	Standbys []string `json:"standbys"`
+	// Others are the nodes that write besides From, and go on.
+	Others []string `json:"others,omitempty"`
 	// Answers: the node that may write answers. Its pods then lose what they have not synced.
 	Answers bool `json:"answers"`
 	// Asked: the record has the request already.
@@ -49,16 +52,35 @@ func OutOfService(node string) string {
 	return "kubectl taint nodes " + node + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 }
 
-// PlanOf says what a failover would do. to is the standby that shuts the writer out, and empty for the first
-// that can. The error is a *RefusedError.
-func PlanOf(f *Facts, to string) (Plan, error) {
-	v := f.Record
-	p := Plan{Volume: f.Name, Epoch: v.Epoch.Number, From: v.Primary.Node, Answers: !f.lost(v.Primary.Node), Standbys: f.standbys(v.Primary.Node)}
-	switch from := v.Primary.Node; {
-	case v.Deleting:
-		return p, refuse("volume %s is being deleted", f.Name)
-	case !v.Primary.Phase.Open():
-		return p, refuse("no node writes volume %s, so there is none to shut out: its next pod gets it on a node that kubectl berth replicas shows", f.Name)
+// writer is the node that is to be shut out. Where several write, a person names it: one that is shut out without need
+// loses what its pods have not synced.
+func (f *Facts) writer(named string) (string, error) {
+	writing := f.Record.Writing()
+	switch {
+	case f.Record.Deleting:
+		return "", refuse("volume %s is being deleted", f.Name)
+	case len(writing) == 0:
+		return "", refuse("no node writes volume %s, so there is none to shut out: its next pod gets it on a node that kubectl berth replicas shows", f.Name)
+	case named != "" && !slices.Contains(writing, named):
+		return "", refuse("node %s does not write volume %s, so there is nothing to shut it out of (these do: %s)", named, f.Name, strings.Join(writing, ", "))
+	case named == "" && len(writing) > 1:
+		return "", refuse("several nodes write volume %s (%s): name the one that is to be shut out with --from", f.Name, strings.Join(writing, ", "))
+	case named == "":
+		return writing[0], nil
+	}
+	return named, nil
+}
+
+// PlanOf says what a failover would do. from is the writer that is shut out, and empty if there is one only; to is the
+// standby that does it, and empty for the first that can. The error is a *RefusedError.
+func PlanOf(f *Facts, from, to string) (Plan, error) {
+	from, err := f.writer(from)
+	if err != nil {
+		return Plan{}, err
+	}
+	v := f.Record.On(from)
+	p := Plan{Volume: f.Name, Epoch: v.Epoch.Number, From: from, Answers: !f.lost(from), Standbys: f.standbys(from), Others: besides(v, from)}
+	switch {
 	case !v.Kind.Traits().Reserves || !v.Sharing.Persistent:
 		return p, refuse("there is no automatic takeover of volume %s: its disk may forget who is shut out, so it proves nothing about node %s. "+
 			"Make sure that the machine is off, and say so; the volume then fails over by itself: %s", f.Name, from, OutOfService(from))
@@ -66,7 +88,7 @@ func PlanOf(f *Facts, to string) (Plan, error) {
 		return p, refuse("%s. If the machine of node %s is off for certain, say so; the volume then fails over by itself: %s",
 			ownership.Why{Reason: ownership.BrakeHeld}.Message(), from, OutOfService(from))
 	case len(p.Standbys) == 0:
-		return p, refuse("no standby of volume %s is ready: %s", f.Name, f.others(v.Primary.Node))
+		return p, refuse("no standby of volume %s is ready: %s", f.Name, f.others(from))
 	case to != "" && !slices.Contains(p.Standbys, to):
 		return p, refuse("node %s cannot shut node %s out: it is no standby that is ready and answers (these are: %s)", to, from, strings.Join(p.Standbys, ", "))
 	}
@@ -84,14 +106,31 @@ func (f *Facts) lost(node string) bool {
 	return !slices.ContainsFunc(f.Nodes, func(m ownership.Machine) bool { return m.Name == node && !m.Lost })
 }
 
-// standbys are the nodes that could go on with the volume of a node now.
+// besides are the nodes that write a volume besides one.
+func besides(v *ownership.Volume, node string) (others []string) {
+	for _, n := range v.Writing() {
+		if n != node {
+			others = append(others, n)
+		}
+	}
+	return others
+}
+
+// standbys are the nodes that could go on with the volume of a node now. Those that shall be shut out themselves
+// come last.
 func (f *Facts) standbys(of string) (nodes []string) {
+	var last []string
 	for i := range f.Record.Replicas {
-		if e := &f.Record.Replicas[i]; e.State == ownership.Ready && e.Node != of && !f.lost(e.Node) {
+		e := &f.Record.Replicas[i]
+		switch v := f.Record.On(e.Node); {
+		case e.State != ownership.Ready || e.Node == of || f.lost(e.Node):
+		case v.Primary.Node == e.Node && v.FenceRequest != ownership.FenceRequest{}:
+			last = append(last, e.Node)
+		default:
 			nodes = append(nodes, e.Node)
 		}
 	}
-	return nodes
+	return append(nodes, last...)
 }
 
 // others says why the replicas beside a node's are no standbys.
@@ -113,13 +152,18 @@ func (f *Facts) others(of string) string {
 }
 
 // Progress says how far a failover has come, step by step, and whether it is over. wanted tells whether a pod
-// shall go on with the volume: then it is over when the next node writes, else when no node does.
+// shall go on with the volume: then it is over when the next node writes, else when no node does. Where several nodes
+// write, it is over with the epoch: the others have the volume already.
 func Progress(p *Plan, v *ownership.Volume, wanted bool) (steps []string, over bool) {
+	v = v.On(p.From)
 	later, open := v.Epoch.Number > p.Epoch, v.Primary.Phase.Open()
 	if p.Over {
 		steps = append(steps, fmt.Sprintf("epoch %d of node %s is over already: no node is asked to shut it out", p.Epoch, p.From))
 	} else {
 		steps = shutting(p, v, later)
+	}
+	if v.Sharing.ManyWriters {
+		return goingOn(steps, v, p.From, later || !open)
 	}
 	if !later {
 		return steps, !open && !wanted
@@ -129,6 +173,14 @@ func Progress(p *Plan, v *ownership.Volume, wanted bool) (steps []string, over b
 		return append(steps, fmt.Sprintf("node %s may write", v.Primary.Node)), true
 	}
 	return steps, !open && !wanted
+}
+
+// goingOn adds who writes besides a node that does not any more.
+func goingOn(steps []string, v *ownership.Volume, node string, over bool) ([]string, bool) {
+	if others := besides(v, node); over && len(others) > 0 {
+		steps = append(steps, "these nodes write the volume: "+strings.Join(others, ", "))
+	}
+	return steps, over
 }
 
 // shutting are the steps until the writer of the plan's epoch is shut out.

@@ -13,6 +13,7 @@ import (
 )
 
 var (
+	six   = lineage.Epoch{Number: 6, ID: "six"}
 	seven = lineage.Epoch{Number: 7, ID: "seven"}
 	eight = lineage.Epoch{Number: 8, ID: "eight"}
 )
@@ -61,12 +62,15 @@ func TestAFailoverIsPlannedOrRefusedWithWhatToDo(t *testing.T) {
 	const taint = "kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	for name, test := range map[string]struct {
 		facts   *failover.Facts
+		from    string
 		to      string
 		want    failover.Plan
 		refusal []string
 	}{
 		"the first standby does it":       {facts: facts(disk()), want: plan("n2")},
 		"the standby that is named":       {facts: facts(disk()), to: "n3", want: plan("n3")},
+		"the writer is named":             {facts: facts(disk()), from: "n1", want: plan("n2")},
+		"a node that does not write":      {facts: facts(disk()), from: "n2", refusal: []string{"node n2 does not write volume vol", "these do: n1"}},
 		"the writer's node is lost":       {facts: facts(disk(), "n1"), want: plan("n2", func(p *failover.Plan) { p.Answers = false })},
 		"a standby's node is lost":        {facts: facts(disk(), "n2"), want: plan("n3", func(p *failover.Plan) { p.Standbys = []string{"n3"} })},
 		"it was asked before":             {facts: facts(disk(asked)), want: plan("n3", func(p *failover.Plan) { p.Asked = true })},
@@ -87,7 +91,7 @@ func TestAFailoverIsPlannedOrRefusedWithWhatToDo(t *testing.T) {
 		"a node that is no member": {facts: &failover.Facts{Name: "vol", Record: disk()}, refusal: []string{"node n2 does not answer, node n3 does not answer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := failover.PlanOf(test.facts, test.to)
+			got, err := failover.PlanOf(test.facts, test.from, test.to)
 			if len(test.refusal) == 0 {
 				if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 					t.Errorf("%v: %s", err, diff)
@@ -103,6 +107,89 @@ func TestAFailoverIsPlannedOrRefusedWithWhatToDo(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// several makes the disk one that n2 writes, too, in epoch 6, and n3 wrote in epoch 5.
+func several(v *ownership.Volume) {
+	v.Sharing.ManyWriters, v.Factor = true, 1
+	v.Writers = []ownership.Writer{
+		{Primary: ownership.Primary{Node: "n2", Boot: "boot", Phase: ownership.Active}, Epoch: six},
+		{Primary: ownership.Primary{Node: "n3", Boot: "boot", Phase: ownership.Released}, Epoch: lineage.Epoch{Number: 5, ID: "five"}},
+	}
+}
+
+// writer changes the writer of n2.
+func writer(change func(*ownership.Writer)) func(*ownership.Volume) {
+	return func(v *ownership.Volume) { change(&v.Writers[0]) }
+}
+
+func TestOfSeveralWritersTheOneThatIsNamedIsShutOut(t *testing.T) {
+	asked := func(by string) func(*ownership.Volume) {
+		return writer(func(w *ownership.Writer) { w.FenceRequest = ownership.FenceRequest{Executor: by, Epoch: six} })
+	}
+	for name, test := range map[string]struct {
+		facts    *failover.Facts
+		from, to string
+		want     failover.Plan
+		refusal  string
+	}{
+		"one is named": {facts: facts(disk(several), "n2"), from: "n2",
+			want: failover.Plan{Volume: "vol", Epoch: 6, From: "n2", By: "n1", Standbys: []string{"n1", "n3"}, Others: []string{"n1"}}},
+		"the newest is named": {facts: facts(disk(several)), from: "n1", to: "n3",
+			want: failover.Plan{Volume: "vol", Epoch: 7, From: "n1", By: "n3", Standbys: []string{"n2", "n3"}, Others: []string{"n2"}, Answers: true}},
+		"one was asked already": {facts: facts(disk(several, asked("n3"))), from: "n2",
+			want: failover.Plan{Volume: "vol", Epoch: 6, From: "n2", By: "n3", Standbys: []string{"n1", "n3"}, Others: []string{"n1"}, Answers: true, Asked: true}},
+		"one that is to be shut out comes last": {facts: facts(disk(several, asked("n3"))), from: "n1",
+			want: failover.Plan{Volume: "vol", Epoch: 7, From: "n1", By: "n3", Standbys: []string{"n3", "n2"}, Others: []string{"n2"}, Answers: true}},
+		"one is left": {facts: facts(disk(several, phase(ownership.Fenced))),
+			want: failover.Plan{Volume: "vol", Epoch: 6, From: "n2", By: "n1", Standbys: []string{"n1", "n3"}, Answers: true}},
+		"none is named":  {facts: facts(disk(several)), refusal: "several nodes write volume vol (n1, n2): name the one that is to be shut out with --from"},
+		"one that wrote": {facts: facts(disk(several)), from: "n3", refusal: "node n3 does not write volume vol, so there is nothing to shut it out of (these do: n1, n2)"},
+		"none writes":    {facts: facts(disk(several, phase(ownership.Released), writer(func(w *ownership.Writer) { w.Primary.Phase = ownership.Fenced }))), from: "n2", refusal: "no node writes volume vol, so there is none to shut out: its next pod gets it on a node that kubectl berth replicas shows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := failover.PlanOf(test.facts, test.from, test.to)
+			if test.refusal != "" {
+				if err == nil || err.Error() != test.refusal {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Errorf("%v: %s", err, diff)
+			}
+		})
+	}
+}
+
+func TestTheEndOfOneOfSeveralWritersIsTheEndOfItsFailover(t *testing.T) {
+	p := &failover.Plan{Volume: "vol", Epoch: 6, From: "n2", By: "n1", Others: []string{"n1"}}
+	shut := func(v *ownership.Volume) { v.Replicas[0].Fenced = six }
+	fenced := writer(func(w *ownership.Writer) { w.Primary.Phase = ownership.Fenced })
+	for name, test := range map[string]struct {
+		record *ownership.Volume
+		steps  int
+		last   string
+		over   bool
+	}{
+		"asked":                         {record: disk(several), steps: 1, last: "node n1 is asked to shut node n2 out"},
+		"shut out":                      {record: disk(several, shut), steps: 2, last: "the disk refuses what node n2 writes"},
+		"fenced, and the other goes on": {record: disk(several, shut, fenced), steps: 4, over: true, last: "these nodes write the volume: n1"},
+		"fenced, and nobody is left":    {record: disk(several, shut, fenced, phase(ownership.Released)), steps: 3, over: true, last: "epoch 6 of node n2 is over, and pods that it leaves behind are ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps, over := failover.Progress(p, test.record, true)
+			if len(steps) != test.steps || over != test.over || steps[len(steps)-1] != test.last {
+				t.Errorf("%q, over %v", steps, over)
+			}
+		})
+	}
+	if steps, over := failover.Moved(disk(several), "n2", 6); over || len(steps) > 0 {
+		t.Errorf("%q, over %v, while the node writes", steps, over)
+	}
+	if steps, over := failover.Moved(disk(several, fenced), "n2", 6); !over || len(steps) != 2 || steps[0] != "node n2 has let it go" {
+		t.Errorf("%q, over %v, when the node has let go", steps, over)
 	}
 }
 

@@ -36,7 +36,7 @@ func join(f *NodeFacts) (Action, bool) {
 	switch {
 	case d.Registered == mine.Raw():
 	case f.Copy.Opened == mine.Epoch: // it was registered, and is not any more
-		return Action{Verb: GiveUp, Why: Why{Reason: ShutOut, Epoch: mine.Epoch}}, true
+		return Action{Verb: GiveUp, Why: Why{Reason: RegistrationGone, Node: f.Me, Epoch: mine.Epoch}}, true
 	default:
 		return Action{Verb: Open, Promise: f.Copy.Promise, Key: mine, Why: why}, true
 	}

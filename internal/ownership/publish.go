@@ -72,7 +72,7 @@ func makeRoom(f *ControllerFacts, may func(*Replica) bool, why Why) (Action, boo
 		case f.node(e.Node).Away():
 		case !e.State.counts():
 			return next()
-		case v.ownedBy(e.Node) || f.wanted(e.Node) || v.FenceRequest.Executor == e.Node || !may(e):
+		case v.ownedBy(e.Node) || f.wanted(e.Node) || v.executes(e.Node) || !may(e):
 		case victim < 0 || lessUseful(f, e, &v.Replicas[victim]):
 			victim = i
 		}

@@ -102,7 +102,7 @@ func release(f *NodeFacts) (Action, bool) {
 		e := n.entry(f.Me)
 		e.Unstaged = v.Epoch
 		if holdsEpoch(v, c) {
-			n.Clean = c.Flushed == v.Epoch
+			n.Clean = c.Flushed == v.Epoch && !v.Sharing.ManyWriters // others may write
 			n.RecoveryPoint, e.Point = c.Tip(), c.Tip() // none of a disk
 		}
 		n.Primary.Phase = Released

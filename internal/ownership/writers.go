@@ -70,6 +70,11 @@ func (v *Volume) AllWriters() []Writer {
 
 func byNode(a, b Writer) int { return cmp.Compare(a.Primary.Node, b.Primary.Node) }
 
+// executes tells whether the node is to shut a writer out.
+func (v *Volume) executes(node string) bool {
+	return slices.ContainsFunc(v.AllWriters(), func(w Writer) bool { return w.FenceRequest.Executor == node })
+}
+
 func (v *Volume) top() Writer {
 	return Writer{Primary: v.Primary, Epoch: v.Epoch, FenceRequest: v.FenceRequest}
 }

@@ -309,6 +309,10 @@ func TestAStandbysSlotYieldsIfItsVolumeSaysSo(t *testing.T) {
 	owned := func(phase v1alpha1.PrimaryPhase) *v1alpha1.Ownership {
 		return &v1alpha1.Ownership{Primary: v1alpha1.Primary{Node: "n2", Phase: phase}}
 	}
+	both := owned(v1alpha1.PrimaryReleased)
+	both.Writers = []v1alpha1.Writer{{Node: "n1", Phase: v1alpha1.PrimaryActive}, {Node: "n2", Phase: v1alpha1.PrimaryPreparing}}
+	first := owned(v1alpha1.PrimaryReleased)
+	first.Writers = []v1alpha1.Writer{{Node: "n1", Phase: v1alpha1.PrimaryActive}, {Node: "n2", Phase: v1alpha1.PrimaryReleased}}
 	for name, test := range map[string]struct {
 		attachments *v1alpha1.Attachments
 		ownership   *v1alpha1.Ownership
@@ -320,6 +324,8 @@ func TestAStandbysSlotYieldsIfItsVolumeSaysSo(t *testing.T) {
 		"attachments that yield, with an owner":          {&v1alpha1.Attachments{MaxShares: 2, Yields: true}, owned(v1alpha1.PrimaryActive), []bool{true, false}},
 		"attachments that yield, with one that prepares": {&v1alpha1.Attachments{MaxShares: 2, Yields: true}, owned(v1alpha1.PrimaryPreparing), []bool{true, false}},
 		"attachments that yield, with one that let go":   {&v1alpha1.Attachments{MaxShares: 2, Yields: true}, owned(v1alpha1.PrimaryReleased), []bool{false, true}},
+		"attachments that yield, with two writers":       {&v1alpha1.Attachments{MaxShares: 2, Yields: true}, both, []bool{false, false}},
+		"attachments that yield, with an older writer":   {&v1alpha1.Attachments{MaxShares: 2, Yields: true}, first, []bool{false, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := volumeFor("1", "n1", gi)

@@ -62,16 +62,15 @@ func wantedReplica(v *v1alpha1.Volume, wanted v1alpha1.ReplicaSpec) ledger.Repli
 }
 
 // yields is whether the volume's replica on a node gives its slot up to a volume that needs one: it
-// is not the owner's, nor the first, for which the volume was placed, while there is no owner.
+// is not an owner's, nor the first, for which the volume was placed, while there is no owner.
 func yields(v *v1alpha1.Volume, node string) bool {
 	if a := v.Spec.Replication.Attachments; a == nil || !a.Yields {
 		return false
 	}
-	owner := v.Spec.Replicas[0].Node
-	if o := v.Status.Ownership; o != nil && (o.Primary.Phase == v1alpha1.PrimaryPreparing || o.Primary.Phase == v1alpha1.PrimaryActive) {
-		owner = o.Primary.Node
+	if owners := v.Status.Ownership.Owners(); len(owners) > 0 {
+		return !slices.Contains(owners, node)
 	}
-	return node != owner
+	return node != v.Spec.Replicas[0].Node
 }
 
 // refusals are the reasons why a node will not make a replica larger than it is: it

@@ -83,7 +83,7 @@ func holders(v *v1alpha1.Volume) []Holder {
 		}
 		h := Holder{Volume: v.Name, Node: entry.Node, Standing: Unfit}
 		switch {
-		case v.Status.Ownership != nil && v.Status.Ownership.Primary.Node == entry.Node:
+		case v.Status.Ownership != nil && v.Status.Ownership.Primary.Node == entry.Node, slices.Contains(v.Status.Ownership.Owners(), entry.Node):
 			h.Standing = Primary
 		case entry.State == v1alpha1.ReplicaReady && entry.Ready:
 			h.Standing = Standby

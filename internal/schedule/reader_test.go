@@ -191,10 +191,13 @@ func TestHoldersAreTheNodesWithReplicasOfAPodsVolumes(t *testing.T) {
 		v1alpha1.ReplicaStatus{Node: "n3", State: v1alpha1.ReplicaFailed},
 		v1alpha1.ReplicaStatus{Node: "n4", State: v1alpha1.ReplicaReady, Ready: true}) // to be removed
 	replicated.Status.Ownership = &v1alpha1.Ownership{Primary: v1alpha1.Primary{Node: "n1"}}
+	several := replicated.DeepCopy()
+	several.Status.Ownership.Writers = []v1alpha1.Writer{{Node: "n1", Phase: v1alpha1.PrimaryActive}, {Node: "n2", Phase: v1alpha1.PrimaryActive}, {Node: "n3", Phase: v1alpha1.PrimaryFenced}}
 	tests := map[string]struct {
 		volume *v1alpha1.Volume
 		want   []Holder
 	}{
+		"two nodes that write":      {several, []Holder{{pv.Name, "n1", Primary}, {pv.Name, "n2", Primary}, {pv.Name, "n3", Unfit}}},
 		"a single copy":             {v, []Holder{{pv.Name, "n1", Standby}}},
 		"three copies":              {replicated, []Holder{{pv.Name, "n1", Primary}, {pv.Name, "n2", Standby}, {pv.Name, "n3", Unfit}}},
 		"a volume that is not seen": {nil, []Holder{{pv.Name, "n1", Primary}}},

@@ -86,6 +86,18 @@ func ParseDisk(parameters map[string]string, block bool) (DiskParameters, error)
 	return p, p.fits(block)
 }
 
+// ManyWriters refuses a class whose disks no two nodes can write at once. Standbys are for disks with one writer: the
+// node of each pod has an attachment anyway.
+func (p *DiskParameters) ManyWriters() error {
+	switch {
+	case p.MaxShares < 2:
+		return Invalid("access mode ReadWriteMany needs parameter %q from 2 on", MaxSharesKey)
+	case p.Factor > 1:
+		return Invalid("access mode ReadWriteMany needs parameter %q 0: where all nodes write, none stands by", MaxReplicasKey)
+	}
+	return nil
+}
+
 // fits refuses what no shared disk can have.
 func (p *DiskParameters) fits(block bool) error {
 	switch {

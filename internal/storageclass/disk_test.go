@@ -71,6 +71,27 @@ func TestTheParametersOfSharedDisks(t *testing.T) {
 	}
 }
 
+func TestSeveralNodesWriteADiskOfAClassWithSharesAndWithoutReplicas(t *testing.T) {
+	for name, test := range map[string]struct {
+		given   map[string]string
+		refused string
+	}{
+		"two shares, no replica":      {given: map[string]string{"maxShares": "2", "maxMountReplicaCount": "0"}},
+		"one share is refused":        {given: map[string]string{"maxShares": "1"}, refused: `needs parameter "maxShares" from 2 on`},
+		"a replica is refused":        {given: map[string]string{"maxShares": "2", "maxMountReplicaCount": "1"}, refused: `needs parameter "maxMountReplicaCount" 0`},
+		"the replicas of the default": {given: map[string]string{"maxShares": "3"}, refused: `needs parameter "maxMountReplicaCount" 0`},
+	} {
+		test.given["poolClass"] = "san"
+		p, err := ParseDisk(test.given, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = p.ManyWriters(); (err == nil) != (test.refused == "") || err != nil && (!errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.refused)) {
+			t.Errorf("%s: %v, want one about %q", name, err, test.refused)
+		}
+	}
+}
+
 func TestAClassOfLocalVolumesHasNoParametersOfSharedDisks(t *testing.T) {
 	_, err := Parse(map[string]string{"poolClass": "fast", "maxShares": "2"})
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), `unknown parameter "maxShares"`) {

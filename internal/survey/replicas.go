@@ -17,9 +17,9 @@ import (
 
 // The roles of a replica.
 const (
-	// RolePrimary: its node may write.
+	// RolePrimary: its node may write. Several may where a volume has several writers.
 	RolePrimary = "Primary"
-	// RoleFenced: its node was the primary and was shut out. It has not said yet that it has stopped.
+	// RoleFenced: its node could write and was shut out. It has not said yet that it has stopped.
 	RoleFenced = "Fenced"
 	// RoleStandby: every other replica.
 	RoleStandby = "Standby"
@@ -37,7 +37,8 @@ type Replica struct {
 	// what the node said last.
 	State    string `json:"state"`
 	Recorded string `json:"recorded,omitempty"`
-	// Epoch is the number of the volume's epoch.
+	// Epoch is the number of the volume's epoch. Where several nodes write, it is that of the node's own newest
+	// epoch, zero if the node has opened none.
 	Epoch int64 `json:"epoch"`
 	// Reason and Message say what the replica waits for, and, in the first row of a volume, what the volume
 	// waits for. Since is from when the volume waits; nil where it is not known.
@@ -93,6 +94,7 @@ func order(role string) int {
 // replica fills in what the record and the node's own silence tell of one replica.
 func (c Cluster) replica(row *Replica, v *ownership.Volume, e *ownership.Replica) {
 	row.Node, row.Role, row.Recorded = e.Node, RoleOf(v, e), e.State.String()
+	row.Epoch = int64(v.On(e.Node).Epoch.Number)
 	row.State = row.Recorded
 	if e.Tries > 0 {
 		row.Reason = string(ownership.AttachmentFailed)
@@ -109,6 +111,7 @@ func (c Cluster) replica(row *Replica, v *ownership.Volume, e *ownership.Replica
 
 // RoleOf returns the role of a replica.
 func RoleOf(v *ownership.Volume, e *ownership.Replica) string {
+	v = v.On(e.Node)
 	switch primary := v.Primary.Node == e.Node; {
 	case primary && v.Primary.Phase.Open():
 		return RolePrimary

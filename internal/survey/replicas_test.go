@@ -36,6 +36,17 @@ func shared(c survey.Cluster, edits ...func(*v1alpha1.Volume)) survey.Cluster {
 	return c
 }
 
+// several makes the disk one that several nodes write: n1 in epoch 6, and n2 in epoch 7.
+func several(v *v1alpha1.Volume) {
+	o := v.Status.Ownership
+	v.Spec.Sharing, v.Spec.Replication.Factor = v1alpha1.Shared, 1
+	o.Writers = []v1alpha1.Writer{
+		{Node: "n1", Boot: "b", Phase: v1alpha1.PrimaryActive, Epoch: v1alpha1.Epoch{Number: 6, ID: "six"}},
+		{Node: "n2", Boot: "b", Phase: v1alpha1.PrimaryActive, Epoch: o.Epoch},
+	}
+	o.Replicas = append(o.Replicas, v1alpha1.OwnedReplica{Node: "n3", State: v1alpha1.OwnedReady})
+}
+
 func all(*v1alpha1.Volume) bool { return true }
 
 func waiting(v *v1alpha1.Volume) {
@@ -46,6 +57,10 @@ func waiting(v *v1alpha1.Volume) {
 func TestReplicasAreListedWithWhatTheyWaitFor(t *testing.T) {
 	row := func(node, role, state string) survey.Replica {
 		return survey.Replica{Namespace: "shop", Claim: "demo", Volume: disk, Node: node, Role: role, State: state, Recorded: "Ready", Epoch: 7}
+	}
+	in := func(epoch int64, r survey.Replica) survey.Replica {
+		r.Epoch = epoch
+		return r
 	}
 	for name, test := range map[string]struct {
 		edit func(*v1alpha1.Volume)
@@ -70,6 +85,15 @@ func TestReplicasAreListedWithWhatTheyWaitFor(t *testing.T) {
 		}},
 		"the writer has let go": {edit: func(v *v1alpha1.Volume) { v.Status.Ownership.Primary.Phase = v1alpha1.PrimaryReleased }, want: func() []survey.Replica {
 			return []survey.Replica{row("n1", "Standby", "Ready"), row("n2", "Standby", "Ready")}
+		}},
+		"several nodes write": {edit: several, want: func() []survey.Replica {
+			return []survey.Replica{in(6, row("n1", "Primary", "Ready")), row("n2", "Primary", "Ready"), in(0, row("n3", "Standby", "Ready"))}
+		}},
+		"one of several is shut out": {edit: func(v *v1alpha1.Volume) {
+			several(v)
+			v.Status.Ownership.Writers[0].Phase = v1alpha1.PrimaryFenced
+		}, want: func() []survey.Replica {
+			return []survey.Replica{row("n2", "Primary", "Ready"), in(6, row("n1", "Fenced", "Ready")), in(0, row("n3", "Standby", "Ready"))}
 		}},
 		"an attach failed": {edit: func(v *v1alpha1.Volume) {
 			v.Status.Ownership.Replicas[0] = v1alpha1.OwnedReplica{Node: "n1", State: v1alpha1.OwnedFailed, Tries: 2, RetryAt: &metav1.Time{Time: time.Unix(9, 0)}}

@@ -81,11 +81,15 @@ func (c Cluster) classOf(claim *corev1.PersistentVolumeClaim) *storagev1.Storage
 func (c Cluster) whyNoVolume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) string {
 	block := claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock
 	p, err := storageclass.ParseDisk(class.Parameters, block)
+	many := slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany)
+	if err == nil && many {
+		err = p.ManyWriters()
+	}
 	if err != nil {
 		return fmt.Sprintf("StorageClass %s: %v", class.Name, err)
 	}
 	size, limit := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Spec.Resources.Limits[corev1.ResourceStorage]
-	lun, shortage := luns.Choose(p.PoolClass, size.Value(), limit.Value(), c.LUNs, c.Volumes)
+	lun, shortage := luns.Choose(p.PoolClass, size.Value(), limit.Value(), many, c.LUNs, c.Volumes)
 	switch {
 	case lun == nil:
 		return shortage

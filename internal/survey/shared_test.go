@@ -63,6 +63,18 @@ func TestAClaimOfASharedDiskIsExplained(t *testing.T) {
 			c.StorageClasses[1].Parameters["maxShares"] = "many"
 			return c
 		}(), "Waiting", "StorageClass san: ", 0},
+		"several nodes shall write a disk of a class with standbys": {func() survey.Cluster {
+			c := wanting()
+			c.Claims[0].Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+			c.StorageClasses[1].Parameters["maxShares"] = "2"
+			return c
+		}(), "Waiting", `StorageClass san: access mode ReadWriteMany needs parameter "maxMountReplicaCount" 0`, 0},
+		"several nodes shall write a disk whose target forgets": {func() survey.Cluster {
+			c := wanting(lun("a", "20Gi", v1alpha1.LUNAvailable, ""))
+			c.Claims[0].Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+			c.StorageClasses[1].Parameters["maxShares"], c.StorageClasses[1].Parameters["maxMountReplicaCount"] = "2", "0"
+			return c
+		}(), "Waiting", "of its 1 LUNs: 1 without reservations that persist, which ReadWriteMany needs", 0},
 		"all is well":                     {bound(), "Ready", "", 2},
 		"its volume waits":                {bound(waiting), "Waiting", "taint it", 2},
 		"its Volume is gone":              {func() survey.Cluster { c := bound(); c.Volumes = nil; return c }(), "Waiting", "its Volume " + disk + " does not exist", 0},

@@ -69,6 +69,32 @@ func TestAJournalKeepsWhatItStored(t *testing.T) {
 	}
 }
 
+// An agent before the field that says so wrote a journal without it, and knew no such disk.
+func TestAJournalKeepsWhetherSeveralNodesWriteADisk(t *testing.T) {
+	dir := t.TempDir()
+	j := journal.Journal{Files: journal.Dir(dir)}
+	want := kept(1)
+	want.Disk.ManyWriters, want.Disk.Persistent = true, true
+	if err := j.Store(want); err != nil {
+		t.Fatal(err)
+	}
+	loads(t, j, want)
+	path := filepath.Join(dir, id+".json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := strings.Replace(string(text), `,"ManyWriters":true`, "", 1)
+	if older == string(text) {
+		t.Fatalf("the journal has %s", text)
+	}
+	if err := os.WriteFile(path, []byte(older), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want.Disk.ManyWriters = false
+	loads(t, j, want)
+}
+
 // crashed stores a second value on a disk whose process, or power, ends at an effect, and says
 // whether there is such an effect.
 func crashed(t *testing.T, dies int, power, lazy bool) (before, after bool) {

@@ -178,9 +178,11 @@ func (f *Facts) record(why, said string, change func(n *v1alpha1.LUNWipe)) Answe
 	return Answer{Decision: decide.Decision{Verb: Record, Reason: why, Message: said}, Next: n}
 }
 
-// holds says whether the disk takes this session's writes under a key.
+// holds says whether the disk takes this session's writes under a key, and nobody else's. The reservation of a volume that
+// several nodes wrote lets all that are registered write, among them machines that sleep: under this node's new key it
+// is no reservation of the wipe yet.
 func holds(d ownership.Disk, key ownership.RawKey) bool {
-	return d.Link == ownership.Attached && d.Holding && d.Holder == key && d.Registered == key
+	return d.Link == ownership.Attached && d.Holding && !d.Registrants && d.Holder == key && d.Registered == key
 }
 
 // keyOf is the key of the wipe on its node.

@@ -19,6 +19,13 @@ func view(registered, holder ownership.RawKey, holding bool) shared.View {
 	return shared.View{Disk: ownership.Disk{Link: ownership.Attached, Registered: registered, Holder: holder, Holding: holding}}
 }
 
+// several is of a disk whose reservation lets all registered sessions write. This one has it.
+func several(registered, holder ownership.RawKey) shared.View {
+	v := view(registered, holder, true)
+	v.Registrants = true
+	return v
+}
+
 func link(l ownership.Link) shared.View { return shared.View{Disk: ownership.Disk{Link: l}} }
 
 func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
@@ -55,6 +62,8 @@ func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
 		"so is one of its own node's":           {view: view(0, raw("a", v1alpha1.Epoch{Number: 9, ID: "later"}), false), want: Record, reason: HolderUnknown},
 		"a session under another key wipes not": {view: view(theirs, mine, true), want: Register, reason: ShuttingOut, key: mine},
 		"nor where another node has the disk":   {view: view(mine, theirs, true), want: Reserve, reason: ShuttingOut, key: mine, expect: theirs},
+		"it takes what several nodes wrote":     {view: several(mine, mine), want: Reserve, reason: ShuttingOut, key: mine, expect: mine},
+		"also from another node's key":          {view: several(mine, theirs), want: Reserve, reason: ShuttingOut, key: mine, expect: theirs},
 		"it wipes what it holds":                {view: view(mine, mine, true), want: Erase, reason: Wiping},
 		"it goes on with what it holds":         {lun: half, view: view(mine, mine, true), want: Erase, reason: Wiping},
 		"a new session registers":               {lun: half, view: view(0, mine, false), want: Register, reason: ShuttingOut, key: mine},
@@ -114,6 +123,7 @@ func TestASessionHoldsADiskOnlyWhileAllShowsIt(t *testing.T) {
 		"the session has another key":       func(d *ownership.Disk) { d.Registered = theirs },
 		"another key holds the reservation": func(d *ownership.Disk) { d.Holder = theirs },
 		"another session holds it":          func(d *ownership.Disk) { d.Holding = false },
+		"all registered sessions write":     func(d *ownership.Disk) { d.Registrants = true },
 	} {
 		d := whole
 		if change(&d); holds(d, mine) {

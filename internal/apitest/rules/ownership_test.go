@@ -114,6 +114,7 @@ func complete(v *v1alpha1.Volume) {
 	o.Losses = []v1alpha1.Loss{{Epoch: nth(1), Kept: *at(1, 3), Known: at(1, 4)}}
 	o.Keys = append(o.Keys, v1alpha1.ReservationKey{Node: "n2", Epoch: epoch, Fence: true})
 	o.FenceRequest, o.ExpireAt = &v1alpha1.FenceRequest{Executor: "n2", Epoch: epoch}, &now
+	o.Writers = []v1alpha1.Writer{{Node: "n1", Boot: "boot-1", Phase: v1alpha1.PrimaryActive, Epoch: epoch, FenceRequest: o.FenceRequest}}
 	o.Replicas[0] = v1alpha1.OwnedReplica{Node: "n1", State: v1alpha1.OwnedReady, Point: at(5, 6), Unstaged: &epoch, Fenced: &epoch, Tries: 1, RetryAt: &now}
 }
 
@@ -322,13 +323,15 @@ var ownershipCases = map[string]ownershipCase{
 	"a number beyond a disk's key": {before: released, by: byController, change: takenBy("n1", 1<<30), refusal: "status.ownership.epoch.number"},
 }
 
-func TestTheRecordOfOwnershipIsWrittenOnlyAsTheRulesWriteIt(t *testing.T) {
+func TestTheRecordOfOwnershipIsWrittenOnlyAsTheRulesWriteIt(t *testing.T) { isWrittenSo(t, ownershipCases) }
+
+func isWrittenSo(t *testing.T, cases map[string]ownershipCase) {
 	env := apitest.Start(t)
 	writers := map[string]client.Client{byController: env.Controller(t), byScheduler: env.Scheduler(t), byPerson: env.Client}
 	for _, node := range []string{"n1", "n2", "n3"} {
 		writers[node] = env.Agent(t, node)
 	}
-	for name, tc := range ownershipCases {
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kind, steps := tc.volume, []change{recorded}
 			if kind == nil {

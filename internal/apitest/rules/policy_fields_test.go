@@ -137,7 +137,7 @@ func tries(ctx context.Context, agent client.Client, object *unstructured.Unstru
 func TestEveryFieldOfAVolumesStatusHasOneWriter(t *testing.T) {
 	env := apitest.Start(t)
 	agent := env.Agent(t, "n1")
-	begun := live(t, env.Controller(t), newVolume(t, shared), everything, complete)
+	begun := live(t, env.Controller(t), newVolume(t, many), everything, complete)
 	volume := stored(t, env, begun)
 	seen := map[string]bool{}
 	for _, field := range statusLeaves(t, "volumes", volume.Object) {

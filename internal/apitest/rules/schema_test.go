@@ -60,6 +60,9 @@ func refusals() map[string]bool {
 	for _, tc := range createCases {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range writersCases {
+		seen[tc.refusal] = true
+	}
 	for _, refusal := range oversightRefusals {
 		seen[refusal] = true
 	}

@@ -193,7 +193,7 @@ func waitsForNode(pods []corev1.Pod) bool {
 // it can be opened to then depends on their guards and slots, and those bring no event to the volume.
 func nowhere(q *question) bool {
 	v := q.facts.Record
-	return v.Kind.Traits().Attaches && !v.Deleting && waitsForNode(q.pods) && !serve(q, usable(v, nil))
+	return v.Kind.Traits().Attaches && !v.Deleting && waitsForNode(q.pods) && (v.Sharing.ManyWriters || !serve(q, usable(v, nil)))
 }
 
 // unowned tells whether a pod has its node, and waits there for a volume that no node owns. Mostly the node takes

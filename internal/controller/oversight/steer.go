@@ -39,7 +39,7 @@ func (r *Reconciler) steer(ctx context.Context, q *question, a *ownership.Action
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	want, key := usable(q.facts.Record, a.Next), v1alpha1.VolumeLabelPrefix+q.volume.Name
-	if !serve(q, want) {
+	if q.facts.Record.Sharing.ManyWriters || !serve(q, want) { // where several write, a pod may go to any node
 		want = append(want, open(q)...)
 	}
 	for i := range nodes.Items {

@@ -45,6 +45,9 @@ func object(name string, v *ownership.Volume) (*v1alpha1.Volume, error) {
 	if v.Kind.Traits().Attaches {
 		o.Spec.Replication.Attachments = &v1alpha1.Attachments{MaxShares: int32(v.Sharing.MaxShares), Yields: v.Sharing.Yields, Persistent: v.Sharing.Persistent}
 	}
+	if v.Sharing.ManyWriters {
+		o.Spec.Sharing = v1alpha1.Shared
+	}
 	if v.Deleting {
 		o.DeletionTimestamp = &metav1.Time{}
 		*o.DeletionTimestamp = metav1.Unix(1, 0)
@@ -69,10 +72,14 @@ func others(w explore.Written) (wrong []string) {
 }
 
 func mayRepair(w explore.Written, who string) bool {
-	if w.Before.Epoch == w.After.Epoch {
+	if _, has := w.Before.Replica(who); !has && who != controller {
 		return false
 	}
-	if _, has := w.Before.Replica(who); !has && who != controller {
+	if w.Before.Sharing.ManyWriters {
+		n := begins(w)
+		return n != "" && (who == controller || who == n)
+	}
+	if w.Before.Epoch == w.After.Epoch {
 		return false
 	}
 	// A node without an entry adds its own while it repairs the record. No other may.
@@ -84,9 +91,21 @@ func mayRepair(w explore.Written, who string) bool {
 	return true
 }
 
-// asks tells whether a standby is asked to shut the writer out.
+// begins is the node, of several that write, whose epoch is another one after the write; empty if there is none.
+func begins(w explore.Written) string {
+	for _, o := range w.After.AllWriters() {
+		if n := o.Primary.Node; w.Before.On(n).Epoch != o.Epoch {
+			return n
+		}
+	}
+	return ""
+}
+
+// asks tells whether a standby is asked to shut a writer out.
 func asks(w explore.Written) bool {
-	return w.After.FenceRequest != (ownership.FenceRequest{}) && w.After.FenceRequest != w.Before.FenceRequest
+	return slices.ContainsFunc(w.After.AllWriters(), func(o ownership.Writer) bool {
+		return o.FenceRequest != (ownership.FenceRequest{}) && o.FenceRequest != w.Before.On(o.Primary.Node).FenceRequest
+	})
 }
 
 // again is the node whose replica is counted on again, if that is all that changes.

@@ -50,7 +50,7 @@ func (f *fixture) detach() {
 	if err := f.disks.Detach(f.t.Context(), disk); err != nil {
 		f.t.Fatal(err)
 	}
-	if v, err := f.disks.Look(f.t.Context(), disk); err != nil || v != (shared.View{}) || f.node.Records() != 0 {
+	if v, err := f.disks.Look(f.t.Context(), disk); err != nil || !same(v, shared.View{}) || f.node.Records() != 0 {
 		f.t.Fatalf("after a detach: %+v, %v, and %d records of open-iscsi", v, err, f.node.Records())
 	}
 }
@@ -173,7 +173,7 @@ func TestOtherSessionsAndUnitsAreLeftAlone(t *testing.T) {
 	f := begin(t, iscsitest.Options{}, shared.Capabilities{})
 	f.node.Extra = []iscsi.Session{{Name: "session9", Target: "iqn.2026-01.com.example:other", Interface: "default", LoggedIn: true, Host: 9,
 		Units: []iscsi.Unit{{Address: "9:0:0:1", Host: 9, LUN: 1, Path: "/dev/sdz", WWID: "naa.5"}}}}
-	if v, err := f.disks.Look(t.Context(), disk); err != nil || v != (shared.View{}) {
+	if v, err := f.disks.Look(t.Context(), disk); err != nil || !same(v, shared.View{}) {
 		t.Errorf("a unit of another target: %+v, %v", v, err)
 	}
 	f.node.Beside = []iscsi.Unit{{Address: "3:0:0:7", Host: 3, LUN: 7}}
@@ -181,7 +181,7 @@ func TestOtherSessionsAndUnitsAreLeftAlone(t *testing.T) {
 	if err := f.disks.Detach(t.Context(), disk); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := f.disks.Look(t.Context(), disk); err != nil || v != (shared.View{}) || strings.Contains(f.node.Transcript(), "logout") {
+	if v, err := f.disks.Look(t.Context(), disk); err != nil || !same(v, shared.View{}) || strings.Contains(f.node.Transcript(), "logout") {
 		t.Errorf("%+v, %v, and the commands\n%s", v, err, f.node.Transcript())
 	}
 }
@@ -193,7 +193,7 @@ func TestADiskIsDetachedWhileAnotherOfItsTargetIsAttached(t *testing.T) {
 	err := errors.New("no look")
 	f.node.Scanning = func() { v, err = f.disks.Look(t.Context(), second) }
 	f.attach(disk)
-	if err != nil || v != (shared.View{}) {
+	if err != nil || !same(v, shared.View{}) {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

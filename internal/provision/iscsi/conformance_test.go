@@ -1,6 +1,7 @@
 package iscsi_test
 
 import (
+	"reflect"
 	"testing"
 
 	"berth.dev/berth/internal/provision/iscsi"
@@ -20,6 +21,7 @@ func TestConformanceOnAPlayedTarget(t *testing.T) {
 	for name, o := range map[string]iscsitest.Options{
 		"that keeps its reservations":                        {},
 		"that forgets them, and aborts nothing, as tgt does": {Forgets: true, NoAbort: true},
+		"that compares initiators, as LIO does":              {ByInitiator: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func(*testing.T) *conformance.World {
@@ -53,8 +55,11 @@ func world(target *iscsitest.Target) *conformance.World {
 		Restart:   target.Restart,
 		Written:   target.Log,
 		Misplace:  target.Misplace,
+		Lenient:   target.ByInitiator,
 	}
 }
+
+func same(a, b shared.View) bool { return reflect.DeepEqual(a, b) }
 
 func config(n *iscsitest.Node, promises shared.Capabilities) iscsi.Config {
 	return iscsi.Config{Runner: n, Kernel: n, Used: n.Used, Promises: promises}

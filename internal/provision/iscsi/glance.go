@@ -29,6 +29,8 @@ type proof struct {
 	own                 uint64
 	keys                scsi.Registrations
 	reservation         scsi.Reservation
+	// refused: see state.
+	refused bool
 }
 
 const proofLasts = time.Minute
@@ -74,5 +76,7 @@ func (c prover) trust(ctx context.Context, dev Device, s *Session) (state, error
 	if c.proved != p || !p.unchanged(keys, r) { // the target reported a condition meanwhile
 		return c.study(ctx, dev, s)
 	}
-	return judge(p.own, keys, r)
+	found, err := judge(c.kind(), p.own, keys, r)
+	found.refused = p.refused
+	return found, err
 }

@@ -1,6 +1,7 @@
 package iscsi_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,12 @@ func TestADiskThatIsWatchedHasItsTargetWriteNothing(t *testing.T) {
 	}
 }
 
+// sees compares all but the keys.
+func sees(v shared.View, want ownership.Disk) bool {
+	v.Keys = nil
+	return reflect.DeepEqual(v.Disk, want)
+}
+
 // relogin begins the session of a node anew. Its mount takes the condition that the target reports.
 func (p *pair) relogin(node string) {
 	p.target.Relogin(node)
@@ -94,14 +101,14 @@ func TestAGlanceProvesTheSessionAnewWhenAnythingHasChanged(t *testing.T) {
 			p, writes := held(t, c.o)
 			c.happens(p)
 			writes()
-			if v := p.glance(); v.Disk != c.want {
+			if v := p.glance(); !sees(v, c.want) {
 				t.Errorf("it sees %+v", v.Disk)
 			}
 			keys, _ := p.target.Registrations()
 			if len(keys) > 0 && writes() == 0 {
 				t.Error("it takes for granted what an earlier look has proved")
 			}
-			if v := p.glance(); v.Disk != c.want {
+			if v := p.glance(); !sees(v, c.want) {
 				t.Errorf("and then %+v", v.Disk)
 			}
 			if asks := writes() > 0; len(keys) > 0 && asks != (c.want.Registered == 0) {
@@ -164,7 +171,7 @@ func TestAGlanceThatFailsProvesNothing(t *testing.T) {
 			}
 			return count(cdb, execute)
 		}
-		if v, err := p.disks["a"].Glance(t.Context(), disk); err == nil || v != (shared.View{}) {
+		if v, err := p.disks["a"].Glance(t.Context(), disk); err == nil || !same(v, shared.View{}) {
 			t.Errorf("step %d fails: %+v, %v", at, v, err)
 		}
 	}

@@ -85,7 +85,9 @@ func (p *Disks) Wait() { p.tasks.Wait() }
 
 // Capabilities implements shared.Disks.
 func (p *Disks) Capabilities() shared.Capabilities {
-	return shared.Capabilities{Abort: p.c.Promises.Abort, Persistent: p.c.Promises.Persistent, Types: []shared.Type{shared.WriteExclusive}}
+	return shared.Capabilities{
+		Abort: p.c.Promises.Abort, Persistent: p.c.Promises.Persistent, Types: []shared.Type{shared.WriteExclusive, shared.WriteExclusiveRegistrantsOnly},
+	}
 }
 
 const (
@@ -273,10 +275,7 @@ func (c call) look(ctx context.Context, read reader) (shared.View, error) {
 		return shared.View{}, err
 	}
 	return shared.View{
-		Disk: ownership.Disk{
-			Link: ownership.Attached, Registered: ownership.RawKey(state.own),
-			Holder: ownership.RawKey(state.holder), Holding: state.holding,
-		},
+		Disk:    state.view(),
 		Content: provision.Content{Source: at.unit.Path, Identity: at.unit.Identity},
 	}, nil
 }
@@ -305,6 +304,9 @@ func (p *Disks) Register(ctx context.Context, d shared.Disk, key ownership.RawKe
 				return provision.Unavailable(err)
 			}
 			c.lost = false
+		}
+		if use == shared.Idle && c.disk.ManyWriters {
+			return c.enter(ctx, dev, uint64(key))
 		}
 		return c.register(ctx, dev, uint64(key))
 	})
@@ -360,12 +362,23 @@ func (p *Disks) Flush(ctx context.Context, d shared.Disk) error {
 			return err
 		case c.lost:
 			return fmt.Errorf("%w: an earlier flush of %s failed", provision.ErrUnavailable, at.unit.Path)
-		case state.reserved && !state.holding:
+		case !state.writes():
 			return fmt.Errorf("%w: the disk is reserved for another session (key %#x), and may have refused writes", provision.ErrConflict, state.holder)
 		}
 		return nil
 	})
 }
 
-// writeExclusive is the type of all reservations that are made here.
-const writeExclusive = scsi.WriteExclusive
+// The types of the reservations that are made here.
+const (
+	writeExclusive  = scsi.WriteExclusive
+	registrantsOnly = scsi.WriteExclusiveRegistrantsOnly
+)
+
+// kind is the type of the reservation that the disk is to have.
+func (c call) kind() scsi.Type {
+	if c.disk.ManyWriters {
+		return registrantsOnly
+	}
+	return writeExclusive
+}

@@ -48,10 +48,17 @@ func (c call) readOnce(ctx context.Context, dev Device) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	if c.proved != nil {
-		c.proved.keys, c.proved.reservation = keys, r
+	s, err := judge(c.kind(), own, keys, r)
+	if err != nil {
+		return state{}, err
 	}
-	return judge(own, keys, r)
+	if s.refused, err = c.refused(ctx, dev, s); err != nil {
+		return state{}, err
+	}
+	if c.proved != nil {
+		c.proved.keys, c.proved.reservation, c.proved.refused = keys, r, s.refused
+	}
+	return s, nil
 }
 
 func (c call) reservation(ctx context.Context, dev Device) (scsi.Reservation, error) {
@@ -140,6 +147,12 @@ func (c call) promises(ctx context.Context, dev Device) error {
 		return err
 	case !can.Offers(writeExclusive):
 		return fmt.Errorf("%w: target %s has no reservations of the type Write Exclusive", provision.ErrUnsupported, c.Target)
+	case c.disk.ManyWriters && !can.Offers(registrantsOnly):
+		return fmt.Errorf("%w: several nodes are to write volume %s, and target %s has no reservations of the type Write Exclusive, Registrants Only: "+
+			"use a target that has them, or let one node write", provision.ErrUnsupported, c.disk.Volume, c.Target)
+	case c.disk.ManyWriters && !can.CanPersist:
+		return fmt.Errorf("%w: several nodes are to write volume %s, and target %s forgets its reservations when it loses power (PTPL_C is 0), so nothing "+
+			"proves there that a node was shut out: use a target that keeps them, or let one node write", provision.ErrUnsupported, c.disk.Volume, c.Target)
 	case (c.c.Promises.Persistent || c.disk.Persistent) && !can.CanPersist:
 		return fmt.Errorf("%w: target %s forgets its reservations when it loses power (PTPL_C is 0), so it fences no node", provision.ErrUnsupported, c.Target)
 	}
@@ -162,6 +175,9 @@ func (c call) register(ctx context.Context, dev Device, key uint64) error {
 func (c call) reserve(ctx context.Context, dev Device, expect, key uint64) error {
 	if err := c.promises(ctx, dev); err != nil {
 		return err
+	}
+	if c.disk.ManyWriters {
+		return c.admit(ctx, dev, expect, key)
 	}
 	s, err := c.read(ctx, dev)
 	switch {
@@ -194,9 +210,9 @@ func (c call) reserve(ctx context.Context, dev Device, expect, key uint64) error
 // preempt takes the reservation from a key and aborts the commands of its sessions. A target that
 // does not know that judges each of them when it executes it, as SAM-5 demands.
 func (c call) preempt(ctx context.Context, dev Device, own, victim uint64) error {
-	err := c.change(ctx, dev, scsi.PreemptAndAbort(own, victim, writeExclusive))
+	err := c.change(ctx, dev, scsi.PreemptAndAbort(own, victim, c.kind()))
 	if errors.Is(err, provision.ErrUnsupported) && !c.c.Promises.Abort {
-		return c.change(ctx, dev, scsi.Preempt(own, victim, writeExclusive))
+		return c.change(ctx, dev, scsi.Preempt(own, victim, c.kind()))
 	}
 	return err
 }
@@ -210,7 +226,7 @@ func (c call) clear(ctx context.Context, dev Device) error {
 	if err != nil {
 		return err
 	}
-	if s.registrations == 0 { // and so no session holds the disk
+	if len(s.keys) == 0 { // and so no session holds the disk
 		return nil
 	}
 	if s.own == 0 {

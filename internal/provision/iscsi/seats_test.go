@@ -96,7 +96,7 @@ func TestADiskForWhichISCSIAdmHangsIsSeenToFail(t *testing.T) {
 				since := time.Now().UTC().Format(time.RFC3339)
 				_ = c.call(t, f) // a detach is left behind
 				<-time.After(2 * time.Minute)
-				if v, err := f.disks.Look(t.Context(), disk); err != nil || v != (shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}) {
+				if v, err := f.disks.Look(t.Context(), disk); err != nil || !same(v, shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}) {
 					t.Errorf("after two minutes: %+v, %v", v, err)
 				}
 				<-time.After(2 * time.Minute)
@@ -124,7 +124,7 @@ func TestAnAttachThatWaitsForItsTurnIsUnderWayHoweverLongThatTakes(t *testing.T)
 			t.Error(err)
 		}
 		<-time.After(time.Hour)
-		if v, err := f.disks.Look(t.Context(), disk); err != nil || v != (shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}) {
+		if v, err := f.disks.Look(t.Context(), disk); err != nil || !same(v, shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}) {
 			t.Errorf("%+v, %v", v, err)
 		}
 		close(ended)

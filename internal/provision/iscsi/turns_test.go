@@ -121,7 +121,7 @@ func TestTheSessionThatAnInterruptedAttachLeftIsUsedAsItIs(t *testing.T) {
 func TestWhileADiskIsDetachedItIsSeenToBeUnderWayAndTakesNoAttach(t *testing.T) {
 	f, on := attached(t, 0)
 	on.when("remove", func() {
-		if v, err := f.disks.Look(t.Context(), disk); err != nil || v != (shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}) {
+		if v, err := f.disks.Look(t.Context(), disk); err != nil || !same(v, shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}) {
 			t.Errorf("a look: %+v, %v", v, err)
 		}
 		if err := f.disks.Attach(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "detach") {
@@ -134,7 +134,7 @@ func TestWhileADiskIsDetachedItIsSeenToBeUnderWayAndTakesNoAttach(t *testing.T) 
 func TestALookDuringAnotherCallIsNoAnswer(t *testing.T) {
 	f, on := attached(t, keyA)
 	on.when("sync", func() {
-		if v, err := f.disks.Look(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) || v != (shared.View{}) {
+		if v, err := f.disks.Look(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) || !same(v, shared.View{}) {
 			t.Errorf("%+v, %v", v, err)
 		}
 	})
@@ -164,7 +164,7 @@ func TestASessionWithoutUnitsIsLeftOverUnlessAUnitOfItsTargetIsUnderWay(t *testi
 			looked := false
 			on.when(tc.step, func() {
 				looked = true
-				if v, err := f.disks.Look(t.Context(), disk); err != nil || v != tc.want {
+				if v, err := f.disks.Look(t.Context(), disk); err != nil || !same(v, tc.want) {
 					t.Errorf("%+v, %v; want %+v", v, err, tc.want)
 				}
 			})

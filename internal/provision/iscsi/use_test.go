@@ -30,7 +30,7 @@ func TestADiskThatIsReachedInTwoWaysIsRefused(t *testing.T) {
 			f.attach(disk)
 			second(f.node)
 			v, err := f.disks.Look(t.Context(), disk)
-			if !errors.Is(err, provision.ErrUnsupported) || !strings.Contains(err.Error(), "multipath") || v != (shared.View{}) {
+			if !errors.Is(err, provision.ErrUnsupported) || !strings.Contains(err.Error(), "multipath") || !same(v, shared.View{}) {
 				t.Errorf("%+v, %v", v, err)
 			}
 			if err := f.disks.Reserve(t.Context(), disk, 0, 1); !errors.Is(err, provision.ErrUnsupported) {
@@ -70,11 +70,11 @@ func TestAPathThatIsAwayIsNotADiskThatIsDetached(t *testing.T) {
 	f := begin(t, iscsitest.Options{}, shared.Capabilities{})
 	before := f.attach(disk)
 	f.target.Cut("a", true)
-	if v, err := f.disks.Look(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) || v != (shared.View{}) {
+	if v, err := f.disks.Look(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) || !same(v, shared.View{}) {
 		t.Errorf("while the path is away: %+v, %v", v, err)
 	}
 	f.target.Cut("a", false)
-	if v, err := f.disks.Look(t.Context(), disk); err != nil || v != before {
+	if v, err := f.disks.Look(t.Context(), disk); err != nil || !same(v, before) {
 		t.Errorf("afterwards: %+v, %v; before: %+v", v, err, before)
 	}
 }

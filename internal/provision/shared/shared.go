@@ -21,7 +21,8 @@ type Disk struct {
 	// that does not promise that a provisioner takes no reservation, and where it can it refuses to attach the disk.
 	Persistent bool
 	// ManyWriters says that several nodes write the disk at once. Its reservation lets all sessions write that are
-	// registered (WriteExclusiveRegistrantsOnly), and a node is shut out by taking its registration away.
+	// registered (WriteExclusiveRegistrantsOnly), and a node is shut out by taking its registration away. A target that
+	// has no such reservations, or loses them with its power, is refused as for Persistent.
 	ManyWriters bool
 }
 
@@ -120,7 +121,9 @@ type Disks interface {
 	// Of a disk that several nodes write, Reserve takes the registrations away that have the key expect, and aborts
 	// the commands of their sessions; zero takes none away, and is for a disk that nobody has reserved. Then the disk is
 	// reserved for all that are registered, by whomever. The error is ErrConflict if no registration has the key
-	// expect, if the disk is reserved and expect is zero, or if the session is not registered under key.
+	// expect, if another session has reserved the disk and expect is zero, if the session is not registered under key,
+	// or would end its own registration. It also is if the disk was reserved in another way under another key than
+	// expect: then the registrations are gone, and the reservation is left to a call that expects its key.
 	Reserve(ctx context.Context, d Disk, expect, key ownership.RawKey) error
 
 	// Flush makes sure that nothing on the node has the device open, in any mount namespace, and

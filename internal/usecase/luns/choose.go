@@ -28,12 +28,14 @@ func diskOf(v *v1alpha1.Volume) *v1alpha1.SharedDisk {
 type wish struct {
 	poolClass    string
 	bytes, limit int64
+	// persistent: the target has to keep reservations through its own loss of power.
+	persistent bool
 }
 
 // Choose returns the LUN that a claim of so many bytes would get now, nil for none, with the reason for people.
-// A limit of zero is none.
-func Choose(poolClass string, bytes, limit int64, luns []v1alpha1.LUN, volumes []v1alpha1.Volume) (lun *v1alpha1.LUN, shortage string) {
-	return choose(wish{poolClass, bytes, limit}, luns, volumes)
+// A limit of zero is none. many: several nodes shall write it.
+func Choose(poolClass string, bytes, limit int64, many bool, luns []v1alpha1.LUN, volumes []v1alpha1.Volume) (lun *v1alpha1.LUN, shortage string) {
+	return choose(wish{poolClass, bytes, limit, many}, luns, volumes)
 }
 
 // Why LUNs of the class are not given to a volume.
@@ -44,10 +46,11 @@ const (
 	disputed = "named twice (kubectl get luns -o wide)"
 	small    = "too small"
 	large    = "over the limit"
+	forgets  = "without reservations that persist, which ReadWriteMany needs"
 )
 
 // refusals in the order in which people are told.
-var refusals = []string{bound, released, deleting, disputed, small, large}
+var refusals = []string{bound, released, deleting, disputed, forgets, small, large}
 
 // choose returns the smallest LUN that meets the wish, of equal ones the first by name. Without one it is nil,
 // and the shortage says why, for people.
@@ -88,6 +91,8 @@ func (w wish) refuses(l *v1alpha1.LUN, luns []v1alpha1.LUN, volumes []v1alpha1.V
 		return bound
 	case namedBy(l, volumes) != nil, twin(l, luns) != "":
 		return disputed
+	case w.persistent && !l.Spec.Persistent:
+		return forgets
 	case size < w.bytes:
 		return small
 	case w.limit > 0 && size > w.limit:

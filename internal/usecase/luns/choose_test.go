@@ -10,6 +10,10 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
+func persistent(is bool) func(*v1alpha1.LUN) {
+	return func(l *v1alpha1.LUN) { l.Spec.Persistent = is }
+}
+
 func TestTheSmallestLUNThatFitsIsChosen(t *testing.T) {
 	leaving := func(l *v1alpha1.LUN) { l.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 	as := func(number string) func(*v1alpha1.LUN) { return func(l *v1alpha1.LUN) { l.Spec.Disk = disk(number) } }
@@ -21,11 +25,15 @@ func TestTheSmallestLUNThatFitsIsChosen(t *testing.T) {
 		want    string
 		short   string // part of the message
 	}{
-		"of several the smallest":    {luns: []*v1alpha1.LUN{lun("c", 3*gi), lun("b", 2*gi), lun("a", 4*gi)}, want: "b"},
-		"of equal ones the first":    {luns: []*v1alpha1.LUN{lun("b", 2*gi), lun("a", 2*gi)}, want: "a"},
-		"none that is too small":     {luns: []*v1alpha1.LUN{lun("a", gi-1), lun("b", 5*gi)}, want: "b"},
-		"none over the limit":        {wish: wish{limit: 2 * gi}, luns: []*v1alpha1.LUN{lun("a", 3*gi)}, short: "1 over the limit"},
-		"one of just the size":       {wish: wish{limit: gi}, luns: []*v1alpha1.LUN{lun("a", gi)}, want: "a"},
+		"of several the smallest": {luns: []*v1alpha1.LUN{lun("c", 3*gi), lun("b", 2*gi), lun("a", 4*gi)}, want: "b"},
+		"of equal ones the first": {luns: []*v1alpha1.LUN{lun("b", 2*gi), lun("a", 2*gi)}, want: "a"},
+		"none that is too small":  {luns: []*v1alpha1.LUN{lun("a", gi-1), lun("b", 5*gi)}, want: "b"},
+		"none over the limit":     {wish: wish{limit: 2 * gi}, luns: []*v1alpha1.LUN{lun("a", 3*gi)}, short: "1 over the limit"},
+		"one of just the size":    {wish: wish{limit: gi}, luns: []*v1alpha1.LUN{lun("a", gi)}, want: "a"},
+		"none that forgets, if several nodes write": {
+			wish: wish{persistent: true}, luns: []*v1alpha1.LUN{lun("a", gi, persistent(false)), lun("b", 2*gi, persistent(true))}, want: "b",
+		},
+		"all of them forget":         {wish: wish{persistent: true}, luns: []*v1alpha1.LUN{lun("a", gi, persistent(false))}, short: "1 without reservations that persist"},
 		"none of another class":      {luns: []*v1alpha1.LUN{lun("a", gi, func(l *v1alpha1.LUN) { l.Spec.PoolClass = "slow" })}, short: `no LUN has spec.poolClass "san"`},
 		"none that a volume has":     {luns: []*v1alpha1.LUN{lun("a", gi, of(volume("v", "a"))), lun("b", 2*gi)}, want: "b"},
 		"none that was a volume's":   {luns: []*v1alpha1.LUN{lun("a", gi, isReleased)}, short: "1 released"},

@@ -25,7 +25,7 @@ func (s *Service) Create(ctx context.Context, r volumes.Request) (volumes.Volume
 	if err != nil {
 		return volumes.Volume{}, err
 	}
-	c := &call{Service: s, request: r, name: v1alpha1.VolumeName(r.Name), wish: wish{r.PoolClass, bytes, r.Size.Limit}}
+	c := &call{Service: s, request: r, name: v1alpha1.VolumeName(r.Name), wish: wish{r.PoolClass, bytes, r.Size.Limit, r.Sharing() == v1alpha1.Shared}}
 	unlock, err := s.objects.Lock(c.name)
 	if err != nil {
 		return volumes.Volume{}, err
@@ -183,7 +183,7 @@ func (c *call) object() *v1alpha1.Volume {
 		MkfsOptions: r.MkfsOptions,
 		PoolClass:   r.PoolClass,
 		ClaimRef:    r.Claim,
-		Sharing:     v1alpha1.Exclusive,
+		Sharing:     r.Sharing(),
 		Placement:   v1alpha1.PlacementVolume,
 		Replication: v1alpha1.Replication{
 			Factor: r.Attachments.Factor, Kind: v1alpha1.ReplicationAttachments,

@@ -121,6 +121,25 @@ func TestAVolumeGetsTheDiskOfALUN(t *testing.T) {
 	}
 }
 
+func TestSeveralNodesWriteADiskWhoseReservationsPersist(t *testing.T) {
+	asks := claim(1, func(r *volumes.Request) {
+		r.Mode, r.Attachments = v1alpha1.Block, &volumes.Attachments{MaxShares: 2, Factor: 1, ManyWriters: true}
+	})
+	s := lagging.New(t, lun("forgets", gi, persistent(false)), lun("keeps", 2*gi, persistent(true)))
+	made, err := service(s, s.Client()).Create(t.Context(), asks)
+	if err != nil || !made.ManyWriters {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if v := read(t, s).volumes[0]; v.Spec.Sharing != v1alpha1.Shared || *v.Spec.Replication.Attachments.Disk != disk("keeps") {
+		t.Errorf("the volume is %+v", v.Spec)
+	}
+	exclusive := asks
+	exclusive.Attachments = &volumes.Attachments{MaxShares: 2, Factor: 1}
+	if _, err := service(s, s.Client()).Create(t.Context(), exclusive); !errors.Is(err, provision.ErrConflict) || !strings.Contains(err.Error(), "sharing is Shared") {
+		t.Errorf("asked for one writer the answer is %v", err)
+	}
+}
+
 func TestAClassDecidesWhetherItsVolumesFailOverByThemselves(t *testing.T) {
 	asks := func(onDemand bool) volumes.Request {
 		return claim(1, func(r *volumes.Request) { r.Attachments.OnDemand = onDemand })

@@ -76,12 +76,25 @@ func release(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
 	case !f.Holder.Spec.Replication.Attachments.Blank:
 		return byHand(had, "its Volume was made by hand, on a disk that an administrator named")
 	}
-	w := &v1alpha1.LUNWipe{Mode: f.Holder.Spec.VolumeMode, Epoch: r.Epoch, Keys: slices.Clone(r.Keys)}
+	w := &v1alpha1.LUNWipe{Mode: f.Holder.Spec.VolumeMode, Epoch: r.Epoch, Keys: keysOf(r)}
 	if r.Primary.Node == "" { // no node ever opened an epoch, so none has written
 		w.Outcome = v1alpha1.LUNCleared
 		return pending(had, w, "no node has ever written to the disk: there is nothing to wipe")
 	}
 	return pending(had, w, "the disk is to be wiped")
+}
+
+// keysOf are the keys from which a wipe may take the disk: the last that were issued, and those of all writers, of whom
+// one may have opened its epoch long ago and still have the reservation.
+func keysOf(r *v1alpha1.Ownership) (keys []v1alpha1.ReservationKey) {
+	for i := range r.Writers {
+		k := v1alpha1.ReservationKey{Node: r.Writers[i].Node, Epoch: r.Writers[i].Epoch}
+		if !slices.Contains(r.Keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	last := r.Keys[max(0, min(len(r.Keys), len(keys)+len(r.Keys)-maxKeys)):]
+	return append(keys[:min(len(keys), maxKeys)], last...)
 }
 
 // pending is the status of a LUN that waits for a node that wipes it.

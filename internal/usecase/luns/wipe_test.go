@@ -134,6 +134,30 @@ func TestAVolumeThatWasNeverUsedGivesItsLUNBack(t *testing.T) {
 	}
 }
 
+// A node may have opened its epoch long before others came and went, and have the reservation to the end.
+func TestAWipeKnowsTheKeysOfAllWriters(t *testing.T) {
+	at := func(n int64) v1alpha1.Epoch { return v1alpha1.Epoch{Number: n, ID: "e"} }
+	holder := ended("a", func(v *v1alpha1.Volume) {
+		o := v.Status.Ownership
+		v.Spec.Sharing, v.Spec.Replication.Attachments.Persistent = v1alpha1.Shared, true
+		v.Spec.Replication.Factor = 1
+		o.Keys = nil
+		for n := range int64(8) {
+			o.Keys = append(o.Keys, v1alpha1.ReservationKey{Node: "b", Epoch: at(n + 2)})
+		}
+		o.Epoch, o.Lineage = at(9), []v1alpha1.Branch{{Epoch: at(9)}}
+		o.Writers = []v1alpha1.Writer{{Node: "a", Epoch: at(1), Phase: v1alpha1.PrimaryReleased}, {Node: "b", Epoch: at(9), Phase: v1alpha1.PrimaryReleased}}
+	}, entry("a", v1alpha1.OwnedGone), entry("b", v1alpha1.OwnedGone))
+	l := lun("a", gi, of(volume("v", "")))
+	got := Judge(l, &Facts{Holder: holder, LUNs: values(l), Now: now, FreshID: "fresh"})
+	if got.Wipe == nil || len(got.Wipe.Keys) != maxKeys {
+		t.Fatalf("got %+v", got)
+	}
+	if keys := got.Wipe.Keys; keys[0].Node != "a" || keys[0].Epoch != at(1) || keys[maxKeys-1].Epoch != at(9) {
+		t.Errorf("the keys are %+v", keys)
+	}
+}
+
 // What was never written is not wiped: a LUN may name a disk by mistake.
 func TestADiskThatNoNodeHasWrittenIsNotWiped(t *testing.T) {
 	l := lun("a", gi, of(volume("v", "")))

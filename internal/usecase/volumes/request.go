@@ -53,6 +53,16 @@ type Attachments struct {
 	Check bool
 	// OnDemand: an administrator decides about each failover.
 	OnDemand bool
+	// ManyWriters: several nodes write it at once.
+	ManyWriters bool
+}
+
+// Sharing says how many nodes may write the volume at once.
+func (r Request) Sharing() v1alpha1.Sharing {
+	if r.Attachments != nil && r.Attachments.ManyWriters {
+		return v1alpha1.Shared
+	}
+	return v1alpha1.Exclusive
 }
 
 // Feature names the feature that an agent needs to make the volume as requested;
@@ -81,6 +91,8 @@ type Volume struct {
 	Capacity int64
 	// Mode that it was made with.
 	Mode v1alpha1.VolumeMode
+	// ManyWriters: several nodes may write it at once.
+	ManyWriters bool
 	// FSType of a Filesystem volume.
 	FSType v1alpha1.FSType
 	// MkfsOptions that its filesystem was made with.
@@ -103,7 +115,7 @@ func claimUID(csiName string) types.UID {
 
 // View returns a Volume object as users see it.
 func View(v *v1alpha1.Volume) Volume {
-	out := Volume{ID: v.Name, Mode: v.Spec.VolumeMode, FSType: v.Spec.FSType, MkfsOptions: v.Spec.MkfsOptions, PoolClass: v.Spec.PoolClass, Source: v.Spec.Source}
+	out := Volume{ID: v.Name, Mode: v.Spec.VolumeMode, ManyWriters: v.Spec.Sharing == v1alpha1.Shared, FSType: v.Spec.FSType, MkfsOptions: v.Spec.MkfsOptions, PoolClass: v.Spec.PoolClass, Source: v.Spec.Source}
 	for _, replica := range v.Spec.Replicas {
 		out.Nodes = append(out.Nodes, replica.Node)
 	}

@@ -14,6 +14,8 @@ func Difference(spec *v1alpha1.VolumeSpec, r Request) string {
 	switch {
 	case spec.VolumeMode != r.Mode:
 		return fmt.Sprintf("its volumeMode is %s, not %s", spec.VolumeMode, r.Mode)
+	case (spec.Sharing == v1alpha1.Shared) != (r.Sharing() == v1alpha1.Shared):
+		return fmt.Sprintf("its sharing is %s, not %s", spec.Sharing, r.Sharing())
 	case r.FSType != "" && spec.FSType != r.FSType:
 		return fmt.Sprintf("its filesystem is %s, not %s", spec.FSType, r.FSType)
 	case spec.MkfsOptions != r.MkfsOptions:

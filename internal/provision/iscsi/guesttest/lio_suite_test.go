@@ -56,6 +56,20 @@ func TestAnotherProgramReadsTheSameReservation(t *testing.T) {
 	}
 }
 
+func TestAnotherProgramReadsTheReservationOfSeveral(t *testing.T) {
+	s, several := newSAN(t), disk
+	several.ManyWriters, several.Persistent = true, true
+	s.attach("a", "b")
+	s.must(s.nodes["a"].Register(t.Context(), several, key("a", 1), shared.Idle))
+	s.must(s.nodes["a"].Reserve(t.Context(), several, 0, key("a", 1)))
+	s.must(s.nodes["b"].Register(t.Context(), several, key("b", 1), shared.Idle))
+	s.must(s.nodes["b"].Reserve(t.Context(), several, key("a", 1), key("b", 1)))
+	held := sh(t, "sg_persist --in --no-inquiry --read-reservation "+s.device("a"))
+	if !strings.Contains(held, fmt.Sprintf("%#x", uint64(key("b", 1)))) || !strings.Contains(held, "type: Write Exclusive, registrants only") {
+		t.Errorf("the reservation is\n%s", held)
+	}
+}
+
 func TestAPathThatComesBackDisturbsNothing(t *testing.T) {
 	s := newSAN(t)
 	s.attach("a")
@@ -64,12 +78,12 @@ func TestAPathThatComesBackDisturbsNothing(t *testing.T) {
 	s.must(err)
 	s.target.enable(false)
 	s.awaitSessions("FAILED", "blocked")
-	if v, err := s.nodes["a"].Look(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) || v != (shared.View{}) {
+	if v, err := s.nodes["a"].Look(t.Context(), disk); !errors.Is(err, provision.ErrUnavailable) || !same(v, shared.View{}) {
 		t.Errorf("while the path is away the disk is %+v, %v", v, err)
 	}
 	s.target.enable(true)
 	s.awaitSessions("LOGGED_IN", "running")
-	if after, err := s.nodes["a"].Look(t.Context(), disk); err != nil || after != before {
+	if after, err := s.nodes["a"].Look(t.Context(), disk); err != nil || !same(after, before) {
 		t.Errorf("the disk is %+v, %v, and was %+v", after, err, before)
 	}
 	d := s.open("a")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -194,6 +195,8 @@ func (s *san) open(node string) conformance.Device {
 		},
 	}
 }
+
+func same(a, b shared.View) bool { return reflect.DeepEqual(a, b) }
 
 func (s *san) must(err error) {
 	s.t.Helper()

@@ -114,7 +114,7 @@ func (n *Node) login(portal string) int {
 	case n.t.Shares > 0 && len(n.t.sessions) >= n.t.Shares:
 		return 24
 	}
-	s := &session{}
+	s := &session{node: n.name}
 	n.t.relogin(s)
 	n.t.sessions[n.name] = s
 	return 0

@@ -14,6 +14,8 @@ type Options struct {
 	Forgets bool
 	// NoAbort: the target does not know PREEMPT AND ABORT.
 	NoAbort bool
+	// ByInitiator: the target compares initiators, and not their sessions, when it judges a write, as LIO does. See counts.
+	ByInitiator bool
 	// Shares is how many initiators may be logged in at once; 0 means any number.
 	Shares int
 	// Serial number and name (16 hexadecimal digits after "naa.") of the unit.
@@ -35,13 +37,16 @@ type Target struct {
 	registrations []registration
 	holder        int // nexus
 	kind          byte
-	generation    uint32
+	// marked are the initiators that count as registered, if the target compares them.
+	marked     map[string]bool
+	generation uint32
 	// keeps is what the last registration asked for: to keep all of this through a loss of power.
 	keeps bool
 	log   []string
 }
 
 type session struct {
+	node  string
 	nexus int
 	// attentions are how many conditions are to be reported.
 	attentions int
@@ -55,12 +60,13 @@ type session struct {
 
 type registration struct {
 	nexus int
+	node  string
 	key   uint64
 }
 
 // New makes a target with one unit.
 func New(o Options) *Target {
-	return &Target{Options: o, TargetName: "iqn.2026-01.com.example:array", LUN: 1, sessions: map[string]*session{}}
+	return &Target{Options: o, TargetName: "iqn.2026-01.com.example:array", LUN: 1, sessions: map[string]*session{}, marked: map[string]bool{}}
 }
 
 // Log returns the blocks that the unit executed, in order.
@@ -90,6 +96,7 @@ func (t *Target) Restart() {
 	defer t.mu.Unlock()
 	if t.Forgets || !t.keeps {
 		t.registrations, t.holder, t.kind, t.generation = nil, 0, 0, 0
+		clear(t.marked)
 	}
 	for _, s := range t.sessions {
 		t.relogin(s)
@@ -111,7 +118,7 @@ func (t *Target) Misplace() {
 }
 
 func (t *Target) write(s *session, block string) error {
-	if t.holder != 0 && t.holder != s.nexus {
+	if !t.holds(s) && !(t.kind == registrantsOnly && t.counts(s)) {
 		s.refused = true
 		return scsi.ErrReservationConflict
 	}
@@ -136,6 +143,7 @@ func (t *Target) remove(f func(registration) bool) {
 			left = append(left, r)
 			continue
 		}
+		t.marked[r.node] = false
 		if t.holder == r.nexus {
 			t.holder, t.kind = 0, 0
 		}
@@ -222,19 +230,28 @@ func (t *Target) reserveOut(s *session, action, kind byte, out []byte) scsi.Resu
 		return illegal(0x26)
 	case action == 0x06:
 		t.keeps = out[20]&1 != 0
-		return t.asked(s.nexus, second)
+		return t.asked(s, second)
 	case own != key || action != 0x00 && !registered: // the key of a session that is not registered is zero
 		return conflict
-	}
-	switch action {
-	case 0x00:
+	case action == 0x00:
 		t.keeps = out[20]&1 != 0
-		return t.asked(s.nexus, second)
+		return t.asked(s, second)
+	case t.holder != 0 && !t.holds(s) && !t.counts(s):
+		return conflict
+	}
+	return t.change(s, action, kind, second)
+}
+
+// change executes what only a session may do that is registered.
+func (t *Target) change(s *session, action, kind byte, victim uint64) scsi.Result {
+	switch action {
 	case 0x01:
 		if t.holder != 0 && (t.holder != s.nexus || t.kind != kind) {
 			return conflict
 		}
 		t.holder, t.kind = s.nexus, kind
+	case 0x02:
+		return t.release(s, kind)
 	case 0x03:
 		t.generation++
 		t.remove(func(registration) bool { return true })
@@ -242,7 +259,7 @@ func (t *Target) reserveOut(s *session, action, kind byte, out []byte) scsi.Resu
 		if action == 0x05 && t.NoAbort {
 			return illegal(0x24)
 		}
-		return t.preempt(s.nexus, second, kind)
+		return t.preempt(s.nexus, victim, kind)
 	default:
 		return illegal(0x24)
 	}
@@ -250,24 +267,25 @@ func (t *Target) reserveOut(s *session, action, kind byte, out []byte) scsi.Resu
 }
 
 // asked registers a session that asks for it. A key of zero ends its registration.
-func (t *Target) asked(nexus int, key uint64) scsi.Result {
+func (t *Target) asked(s *session, key uint64) scsi.Result {
 	if key != 0 {
-		return t.register(nexus, key)
+		return t.register(registration{s.nexus, s.node, key})
 	}
 	t.generation++
-	t.remove(func(r registration) bool { return r.nexus == nexus })
+	t.remove(func(r registration) bool { return r.nexus == s.nexus })
 	return done
 }
 
-func (t *Target) register(nexus int, key uint64) scsi.Result {
+func (t *Target) register(r registration) scsi.Result {
 	t.generation++
 	for i := range t.registrations {
-		if t.registrations[i].nexus == nexus {
-			t.registrations[i].key = key
+		if t.registrations[i].nexus == r.nexus {
+			t.registrations[i].key = r.key
 			return done
 		}
 	}
-	t.registrations = append(t.registrations, registration{nexus, key})
+	t.registrations = append(t.registrations, r)
+	t.marked[r.node] = true
 	return done
 }
 
@@ -283,9 +301,9 @@ func (t *Target) preempt(nexus int, victim uint64, kind byte) scsi.Result {
 	takes := holds && held == victim
 	t.generation++
 	t.remove(func(r registration) bool {
-		gone := r.key == victim && r.nexus != nexus
+		gone := r.key == victim && (r.nexus != nexus || !takes)
 		for _, s := range t.sessions {
-			if gone && s.nexus == r.nexus {
+			if gone && s.nexus == r.nexus && r.nexus != nexus {
 				s.attentions++
 			}
 		}
@@ -314,7 +332,7 @@ func (t *Target) Register(key uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last++
-	t.register(t.last, key)
+	t.register(registration{nexus: t.last, key: key})
 }
 
 // Tell has the target report so many conditions to a node in place of its next commands.

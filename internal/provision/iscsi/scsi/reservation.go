@@ -71,6 +71,12 @@ func Reserve(own uint64, kind Type) Change {
 	return Change{name: "RESERVE", action: 0x01, kind: kind, key: own}
 }
 
+// Release gives a reservation of a type up that the session holds. If another session holds it, this changes nothing,
+// and only tells whether the session is registered: to any that is not the target refuses it.
+func Release(own uint64, kind Type) Change {
+	return Change{name: "RELEASE", action: 0x02, kind: kind, key: own}
+}
+
 // Clear removes the reservation and all registrations.
 func Clear(own uint64) Change { return Change{name: "CLEAR", action: 0x03, key: own} }
 

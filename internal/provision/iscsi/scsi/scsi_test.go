@@ -48,6 +48,10 @@ func TestEachCommandHasTheBytesOfTheStandard(t *testing.T) {
 			Reserve(keyA, WriteExclusive).Command(), "5f 01 01 0000 00000018 00",
 			"8000000100112233 0000000000000000 00000000 00 00 0000", 0,
 		},
+		"release": {
+			Release(keyA, WriteExclusive).Command(), "5f 02 01 0000 00000018 00",
+			"8000000100112233 0000000000000000 00000000 00 00 0000", 0,
+		},
 		"clear": {
 			Clear(keyA).Command(), "5f 03 00 0000 00000018 00",
 			"8000000100112233 0000000000000000 00000000 00 00 0000", 0,

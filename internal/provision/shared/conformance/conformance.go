@@ -32,8 +32,11 @@ type World struct {
 	// Misplace puts another device in the disk's place.
 	Misplace func()
 	// Lenient: the target takes the writes of every session of the node that holds the
-	// reservation, also of one that is not registered.
+	// reservation, also of one that is not registered. Where several nodes write it counts a node as registered from
+	// its last registration until any of them is taken away.
 	Lenient bool
+	// Known: the target takes a node's next session for its last one.
+	Known bool
 }
 
 // Device is an open device.
@@ -68,6 +71,26 @@ func Run(t *testing.T, world func(t *testing.T) *World) {
 		"a context that has ended is returned":                          ended,
 		"of two nodes that take the reservation at once one succeeds":   races,
 		"a provisioner names the types of reservations that it can use": capable,
+
+		"several nodes that are registered write at once":               many(together),
+		"a node that is not registered writes nothing meanwhile":        many(outside),
+		"a node is shut out by its key, and the others go on":           many(shutOut),
+		"the reservation goes to who shuts its holder out":              many(inherits),
+		"pages of a node that was shut out do not reach the disk":       many(stalePages),
+		"the registration of a session that ended is known":             many(ancient),
+		"a reservation for several outlives the session of its holder":  many(survives),
+		"a node goes on when the key of an earlier session is removed":  many(cleaned),
+		"a reservation for one becomes one for several":                 many(widens),
+		"so it does if it was the node's own":                           many(widensOwn),
+		"so it does if it was an earlier session's of the node":         many(widensEarlier),
+		"a reservation for several becomes one for one":                 many(narrows),
+		"a node is shut out of a disk that nobody has reserved":         many(reservesFirst),
+		"a reservation for one stays if its key was not the one":        many(other),
+		"a key that no session has is taken from nobody":                many(expectsMany),
+		"a session that asks again for what it has changes nothing":     many(repeatsMany),
+		"a session is not registered that registers no key":             many(unregistersMany),
+		"of two nodes that shut each other out at once one does":        many(duel),
+		"a disk that several nodes write is cleared, and reserved anew": many(clearsMany),
 	} {
 		t.Run(name, func(t *testing.T) { test(t, &fixture{World: world(t), t: t}) })
 	}

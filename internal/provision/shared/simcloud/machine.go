@@ -14,7 +14,7 @@ import (
 // there or it is not. Attach looks for a device that the kernel has forgotten, and Detach makes it forget one.
 func (c *Cloud) Machine(name string) shared.Disks {
 	return shared.Finder{
-		Promises: shared.Capabilities{Abort: true, Persistent: true, Types: []shared.Type{shared.WriteExclusive}},
+		Promises: shared.Capabilities{Abort: true, Persistent: true, Types: []shared.Type{shared.WriteExclusive, shared.WriteExclusiveRegistrantsOnly}},
 		Find: func(d shared.Disk) (shared.Disks, error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -65,7 +65,7 @@ func (n *Node) Capabilities() shared.Capabilities { return n.t.capabilities() }
 func (n *Node) Look(ctx context.Context, d shared.Disk) (v shared.View, err error) {
 	err = n.call(ctx, "look", d, func(s *state) (err error) {
 		v.Content, err = n.device(s, d)
-		v.Disk = s.view(n.name)
+		v.Disk = s.view(n.name, d.ManyWriters)
 		return err
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func (n *Node) device(s *state, d shared.Disk) (provision.Content, error) {
 	}
 	at, err := n.t.devices.find(n.name)
 	if err == nil && at == "" {
-		delete(s.Sessions, n.name)
+		s.leaves(n.name)
 		return provision.Content{}, nil
 	}
 	if err != nil {
@@ -101,6 +101,9 @@ func (n *Node) device(s *state, d shared.Disk) (provision.Content, error) {
 // Attach implements shared.Disks. The session is known before there is a device, so that a node with
 // a device always has a session.
 func (n *Node) Attach(ctx context.Context, d shared.Disk) error {
+	if err := n.t.accepts(d); err != nil {
+		return err
+	}
 	if n.t.devices == nil {
 		return n.call(ctx, "attach", d, func(s *state) error {
 			s.attach(n.name)
@@ -139,7 +142,7 @@ func (n *Node) Detach(ctx context.Context, d shared.Disk) error {
 				return err
 			}
 		}
-		delete(s.Sessions, n.name)
+		s.leaves(n.name)
 		return nil
 	})
 }
@@ -177,7 +180,21 @@ func (n *Node) Register(ctx context.Context, d shared.Disk, key ownership.RawKey
 
 // Reserve implements shared.Disks.
 func (n *Node) Reserve(ctx context.Context, d shared.Disk, expect, key ownership.RawKey) error {
-	return n.call(ctx, "reserve", d, func(s *state) error { return s.reserve(n.name, expect, key) })
+	if err := n.t.accepts(d); err != nil {
+		return err
+	}
+	whole := true
+	err := n.call(ctx, "reserve", d, func(s *state) (err error) {
+		if !d.ManyWriters {
+			return s.reserve(n.name, expect, key)
+		}
+		whole, err = s.preempt(n.name, expect, key)
+		return err
+	})
+	if err == nil && !whole {
+		err = fmt.Errorf("%w: the registrations under key %#x are gone, and the disk is not reserved for all that are registered", provision.ErrConflict, uint64(expect))
+	}
+	return err
 }
 
 // Flush implements shared.Disks.

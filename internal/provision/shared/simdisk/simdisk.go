@@ -22,6 +22,9 @@ type Config struct {
 	// Late: after a loss of power the target knows a registration, and the reservation that goes with it, only when
 	// its node logs in again, and then whatever has happened since. So does LIO with dynamic ACLs.
 	Late bool
+	// Known: the target knows a node's next session again, with the registration of its last one, as one does that
+	// tells sessions apart by the initiator alone.
+	Known bool
 	// Slow: an attach stays under way until Finish ends it.
 	Slow bool
 	// Device: the disk's bytes are in the file "disk" of the target's directory, and an attach makes a
@@ -69,7 +72,7 @@ func Open(dir string, c Config) (*Target, error) {
 }
 
 func begin(c Config) state {
-	return state{Identity: c.Identity, Shares: c.Shares, Persistent: c.Persistent, Late: c.Late, Slow: c.Slow, Sessions: map[string]session{}, Saved: map[string]saved{}}
+	return state{Identity: c.Identity, Shares: c.Shares, Persistent: c.Persistent, Late: c.Late, Known: c.Known, Slow: c.Slow, Sessions: map[string]session{}, Saved: map[string]saved{}}
 }
 
 // Node returns the disk as a node sees it. A process has one for each node that it plays.
@@ -98,7 +101,7 @@ func (t *Target) Plug(node string) error {
 
 // Crash ends the session of a node that lost its power. It comes back without the device.
 func (t *Target) Crash(node string) error {
-	return t.always(func(s *state) { delete(s.Sessions, node) })
+	return t.always(func(s *state) { s.leaves(node) })
 }
 
 // Replace puts another device in the disk's place.
@@ -114,7 +117,18 @@ func (t *Target) always(f func(*state)) error {
 }
 
 func (t *Target) capabilities() shared.Capabilities {
-	return shared.Capabilities{Abort: true, Persistent: t.c.Persistent, Types: []shared.Type{shared.WriteExclusive}}
+	return shared.Capabilities{
+		Abort: true, Persistent: t.c.Persistent, Types: []shared.Type{shared.WriteExclusive, shared.WriteExclusiveRegistrantsOnly},
+	}
+}
+
+// accepts refuses a disk that several nodes write, if the target forgets who was shut out.
+func (t *Target) accepts(d shared.Disk) error {
+	if d.ManyWriters && !t.c.Persistent {
+		return fmt.Errorf("%w: several nodes are to write volume %s, and its target forgets its reservations when it loses power, so nothing proves there "+
+			"that a node was shut out: use a target that keeps them, or let one node write", provision.ErrUnsupported, d.Volume)
+	}
+	return nil
 }
 
 // alone makes sure that a node has the device open nowhere, until release is called.

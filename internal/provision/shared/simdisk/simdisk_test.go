@@ -36,6 +36,13 @@ func opened(t *testing.T, c simdisk.Config) *simdisk.Target {
 func TestTheSimulatedDiskConforms(t *testing.T) {
 	for name, world := range map[string]func(t *testing.T) *conformance.World{
 		"in memory": func(t *testing.T) *conformance.World { return world(t, simdisk.New(config()), false) },
+		"in memory, a node's next session known": func(t *testing.T) *conformance.World {
+			c := config()
+			c.Known = true
+			w := world(t, simdisk.New(c), false)
+			w.Known = true
+			return w
+		},
 		"in memory, forgetful": func(t *testing.T) *conformance.World {
 			c := config()
 			c.Persistent = false

@@ -2,6 +2,7 @@ package simdisk
 
 import (
 	"fmt"
+	"slices"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
@@ -26,6 +27,16 @@ type state struct {
 	Last uint64
 	// Holder has the reservation: a key, and the number of the session that took it.
 	Holder holder
+	// Known: a node's next session has the registration of its last one.
+	Known bool
+	// Old are the registrations of sessions that ended.
+	Old []registration
+}
+
+type registration struct {
+	Node    string
+	Session uint64
+	Key     ownership.RawKey
 }
 
 type session struct {
@@ -36,15 +47,18 @@ type session struct {
 	Failed bool
 }
 
-// saved is a node's registration from before a loss of power. Holds: it had the reservation.
+// saved is a node's registration from before a loss of power. Holds: it had the reservation, and Registrants says of
+// which kind that was.
 type saved struct {
-	Key   ownership.RawKey
-	Holds bool
+	Key                ownership.RawKey
+	Holds, Registrants bool
 }
 
 type holder struct {
 	Key     ownership.RawKey
 	Session uint64
+	// Registrants: all sessions that are registered may write, and not the holder's alone.
+	Registrants bool
 }
 
 // Write is a write as it is sent to the target.
@@ -65,20 +79,39 @@ func (s *state) judge(w Write) error {
 	switch {
 	case !ok || at.Link != ownership.Attached || at.Number != w.Session:
 		return fmt.Errorf("%w: session %d of node %s has ended", provision.ErrUnavailable, w.Session, w.Node)
+	case s.Holder.Registrants && at.Key != 0:
 	case s.Holder != holder{} && s.Holder.Session != w.Session:
 		return errRefused
 	}
 	return nil
 }
 
-func (s *state) view(node string) ownership.Disk {
+// view is what a node sees. A session holds the reservation if that is of the kind that the disk is to have.
+func (s *state) view(node string, many bool) ownership.Disk {
 	at := s.Sessions[node]
 	d := ownership.Disk{Link: at.Link}
 	if d.Link == ownership.Attached {
-		d.Registered, d.Holder = at.Key, s.Holder.Key
-		d.Holding = s.Holder.Key != 0 && s.Holder.Session == at.Number
+		d.Registered, d.Holder, d.Registrants, d.Keys = at.Key, s.Holder.Key, s.Holder.Registrants, s.keys()
+		d.Holding = s.Holder.Key != 0 && s.Holder.Session == at.Number && s.Holder.Registrants == many
 	}
 	return d
+}
+
+// keys are those of all registrations, each once. A holder is registered.
+func (s *state) keys() (keys []ownership.RawKey) {
+	keys = append(keys, s.Holder.Key)
+	for _, at := range s.Sessions {
+		keys = append(keys, at.Key)
+	}
+	for _, r := range s.Old {
+		keys = append(keys, r.Key)
+	}
+	slices.Sort(keys)
+	keys = slices.DeleteFunc(slices.Compact(keys), func(k ownership.RawKey) bool { return k == 0 })
+	if len(keys) == 0 {
+		return nil
+	}
+	return keys
 }
 
 // attached returns the session of a node whose device is there.
@@ -122,6 +155,7 @@ func (s *state) finish(node string, well bool) {
 
 // remembers brings back what was saved of a node that has logged in.
 func (s *state) remembers(node string) {
+	s.knows(node)
 	at, r := s.Sessions[node], s.Saved[node]
 	if at.Link != ownership.Attached || r.Key == 0 {
 		return
@@ -129,9 +163,23 @@ func (s *state) remembers(node string) {
 	at.Key = r.Key
 	s.Sessions[node] = at
 	if r.Holds {
-		s.Holder = holder{r.Key, at.Number}
+		s.Holder = holder{r.Key, at.Number, r.Registrants}
 	}
 	delete(s.Saved, node)
+}
+
+// knows gives a node's session the registration of its last one, if the target knows it again.
+func (s *state) knows(node string) {
+	at := s.Sessions[node]
+	i := slices.IndexFunc(s.Old, func(r registration) bool { return r.Node == node })
+	if !s.Known || i < 0 || at.Link != ownership.Attached {
+		return
+	}
+	at.Key = s.Old[i].Key
+	if s.Holder.Session == s.Old[i].Session {
+		s.Holder.Session = at.Number
+	}
+	s.Sessions[node], s.Old = at, slices.Delete(s.Old, i, i+1)
 }
 
 func (s *state) register(node string, key ownership.RawKey) error {
@@ -150,26 +198,64 @@ func (s *state) register(node string, key ownership.RawKey) error {
 	return nil
 }
 
+// registered returns the session of a node that is registered under a key.
+func (s *state) registered(node string, key ownership.RawKey) (session, error) {
+	at, err := s.attached(node)
+	if err == nil && (key == 0 || at.Key != key) {
+		err = fmt.Errorf("%w: the session of node %s is not registered under key %#x", provision.ErrConflict, node, uint64(key))
+	}
+	return at, err
+}
+
 // reserve takes the reservation from exactly the expected key. The one that held it is not
 // registered any more.
 func (s *state) reserve(node string, expect, key ownership.RawKey) error {
-	at, err := s.attached(node)
+	at, err := s.registered(node, key)
+	mine := holder{Key: key, Session: at.Number}
 	switch {
 	case err != nil:
 		return err
-	case key == 0 || at.Key != key:
-		return fmt.Errorf("%w: the session of node %s is not registered under key %#x", provision.ErrConflict, node, uint64(key))
-	case s.Holder.Key != expect && s.Holder != holder{key, at.Number}:
+	case s.Holder.Key != expect && s.Holder != mine:
 		return fmt.Errorf("%w: the reservation has the key %#x, not %#x", provision.ErrConflict, uint64(s.Holder.Key), uint64(expect))
 	}
-	for other, o := range s.Sessions {
-		if other != node && o.Key == s.Holder.Key {
-			o.Key = 0
-			s.Sessions[other] = o
+	s.remove(node, s.Holder.Key)
+	s.Holder = mine
+	return nil
+}
+
+// remove ends all registrations under a key but that of a node's session.
+func (s *state) remove(but string, key ownership.RawKey) {
+	for node, at := range s.Sessions {
+		if node != but && at.Key == key {
+			at.Key = 0
+			s.Sessions[node] = at
 		}
 	}
-	s.Holder = holder{key, at.Number}
-	return nil
+	s.Old = slices.DeleteFunc(s.Old, func(r registration) bool { return r.Key == key })
+}
+
+// preempt ends the registrations under a key, and has the disk reserved for all that are registered. A reservation of
+// another kind stays if its holder has another key: whole says that there is none.
+func (s *state) preempt(node string, expect, key ownership.RawKey) (whole bool, err error) {
+	at, err := s.registered(node, key)
+	mine := holder{Key: key, Session: at.Number, Registrants: true}
+	switch {
+	case err != nil:
+		return false, err
+	case expect == 0 && s.Holder != holder{} && s.Holder != mine:
+		return false, fmt.Errorf("%w: the disk is reserved under key %#x", provision.ErrConflict, uint64(s.Holder.Key))
+	case expect != 0 && !slices.Contains(s.keys(), expect):
+		return false, fmt.Errorf("%w: no session is registered under key %#x", provision.ErrConflict, uint64(expect))
+	case expect == key && s.Holder.Key != key:
+		return false, fmt.Errorf("%w: the session of node %s would end its own registration", provision.ErrConflict, node)
+	}
+	if expect != 0 {
+		s.remove(node, expect)
+	}
+	if s.Holder.Key == expect || s.Holder.Key == 0 {
+		s.Holder = mine
+	}
+	return s.Holder.Registrants, nil
 }
 
 // relogin ends a node's session. The node logs in again at once and is a stranger to the target, unless that kept
@@ -181,8 +267,22 @@ func (s *state) relogin(node string) {
 
 func (s *state) forgets(node string) {
 	if at, ok := s.Sessions[node]; ok && at.Link == ownership.Attached {
+		s.age(node)
 		s.Last++
 		s.Sessions[node] = session{Number: s.Last, Link: ownership.Attached, Failed: at.Failed}
+	}
+}
+
+// leaves ends a node's session for good.
+func (s *state) leaves(node string) {
+	s.age(node)
+	delete(s.Sessions, node)
+}
+
+// age keeps the registration of a session that ends.
+func (s *state) age(node string) {
+	if at := s.Sessions[node]; at.Key != 0 {
+		s.Old = append(s.Old, registration{node, at.Number, at.Key})
 	}
 }
 
@@ -190,12 +290,15 @@ func (s *state) forgets(node string) {
 func (s *state) restart() {
 	for node, at := range s.Sessions {
 		if s.Late && at.Key != 0 {
-			s.Saved[node] = saved{at.Key, s.Holder.Key != 0 && s.Holder.Session == at.Number}
+			s.Saved[node] = saved{at.Key, s.Holder.Key != 0 && s.Holder.Session == at.Number, s.Holder.Registrants}
 		}
 		s.forgets(node)
 	}
 	if !s.Persistent || s.Late {
-		s.Holder = holder{}
+		s.Holder, s.Old = holder{}, nil
+	}
+	for node := range s.Sessions {
+		s.knows(node)
 	}
 }
 
@@ -207,6 +310,6 @@ func (s *state) clear(node string) error {
 		o.Key = 0
 		s.Sessions[other] = o
 	}
-	s.Holder = holder{}
+	s.Holder, s.Old = holder{}, nil
 	return nil
 }
