@@ -40,13 +40,16 @@ func join(f *NodeFacts) (Action, bool) {
 	default:
 		return Action{Verb: Open, Promise: f.Copy.Promise, Key: mine, Why: why}, true
 	}
-	if d.Holder == 0 || !d.Registrants {
-		return Action{Verb: Reserve, Expect: d.Holder, Key: mine, Why: why}, true
+	if d.Holder == 0 {
+		return Action{Verb: Reserve, Key: mine, Why: why}, true
 	}
-	for _, k := range d.Keys {
-		if !slices.Contains(open, k) { // mine is among those
+	for _, k := range d.Keys { // of a disk that a wipe has left, the holder's is the last: what is registered may write then
+		if !slices.Contains(open, k) && (d.Registrants || k != d.Holder) { // mine is open
 			return Action{Verb: Reserve, Expect: k, Key: mine, Why: why}, true
 		}
+	}
+	if !d.Registrants {
+		return Action{Verb: Reserve, Expect: d.Holder, Key: mine, Why: why}, true
 	}
 	return next()
 }

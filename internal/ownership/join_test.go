@@ -56,14 +56,16 @@ func TestANodeJoinsTheWritersOfADisk(t *testing.T) {
 		key    Key
 		expect RawKey
 	}{
-		"to open its epoch and register in one step":        {as("b", prep, reserved(Key{}, ofA)), verdict{Open, TakingReservation}, ofB, 0},
-		"to register beside nobody":                         {as("b", prep, reserved(Key{})), verdict{Open, TakingReservation}, ofB, 0},
-		"to register in place of an older key of its own":   {as("b", prep, reserved(Key{Node: "b", Epoch: e1}, ofA), knowing(opened(e1))), verdict{Open, TakingReservation}, ofB, 0},
-		"to register only once":                             {as("b", prep, reserved(Key{}, ofA), opens), verdict{GiveUp, ShutOut}, Key{}, 0},
-		"not to count on a key of its last session":         {as("b", prep, reserved(Key{}, ofB, ofA), opens), verdict{GiveUp, ShutOut}, Key{}, 0},
-		"to reserve a free disk":                            {as("b", prep, reserved(ofB), opens, heldBy(0, false)), verdict{Reserve, TakingReservation}, ofB, 0},
-		"to reserve a disk that nobody holds":               {as("b", prep, reserved(ofB, ofA), opens, heldBy(0, true)), verdict{Reserve, TakingReservation}, ofB, 0},
-		"to reserve it for all, whoever held it alone":      {as("b", prep, reserved(ofB, ofA), opens, heldBy(ofA.Raw(), false)), verdict{Reserve, TakingReservation}, ofB, ofA.Raw()},
+		"to open its epoch and register in one step":      {as("b", prep, reserved(Key{}, ofA)), verdict{Open, TakingReservation}, ofB, 0},
+		"to register beside nobody":                       {as("b", prep, reserved(Key{})), verdict{Open, TakingReservation}, ofB, 0},
+		"to register in place of an older key of its own": {as("b", prep, reserved(Key{Node: "b", Epoch: e1}, ofA), knowing(opened(e1))), verdict{Open, TakingReservation}, ofB, 0},
+		"to register only once":                           {as("b", prep, reserved(Key{}, ofA), opens), verdict{GiveUp, RegistrationGone}, Key{}, 0},
+		"not to count on a key of its last session":       {as("b", prep, reserved(Key{}, ofB, ofA), opens), verdict{GiveUp, RegistrationGone}, Key{}, 0},
+		"to reserve a free disk":                          {as("b", prep, reserved(ofB), opens, heldBy(0, false)), verdict{Reserve, TakingReservation}, ofB, 0},
+		"to reserve a disk that nobody holds":             {as("b", prep, reserved(ofB, ofA), opens, heldBy(0, true)), verdict{Reserve, TakingReservation}, ofB, 0},
+		"to reserve it for all, whoever held it alone":    {as("b", prep, reserved(ofB, ofA), opens, heldBy(ofA.Raw(), false)), verdict{Reserve, TakingReservation}, ofB, ofA.Raw()},
+		"to let what held the disk alone go last": {as("b", prep, reserved(ofB, ofA), opens, raw(old.Raw(), LeftByWipe("c", "wipe")), heldBy(old.Raw(), false)),
+			verdict{Reserve, TakingReservation}, ofB, LeftByWipe("c", "wipe")},
 		"to remove the key of a writer that has stopped":    {as("b", stopped, reserved(ofB, old, ofA), opens), verdict{Reserve, TakingReservation}, ofB, old.Raw()},
 		"to remove a key of a request that is over":         {as("b", earlier, reserved(ofB, pastFence, ofA), opens), verdict{Reserve, TakingReservation}, ofB, pastFence.Raw()},
 		"to reserve it for all in place of a single writer": {as("b", prep, reserved(ofB, old), opens, heldBy(old.Raw(), false)), verdict{Reserve, TakingReservation}, ofB, old.Raw()},
@@ -294,16 +296,16 @@ func TestASessionThatEndedEndsTheEpochWhereSeveralNodesWrite(t *testing.T) {
 		want  verdict
 	}{
 		"the session is registered":                  {as("b", v, knows, reserved(ofB, ofA)), verdict{Nothing, Settled}},
-		"nobody knows the session":                   {as("b", v, knows, reserved(Key{}, ofB, ofA)), verdict{Close, ShutOut}},
-		"its key is gone":                            {as("b", v, knows, reserved(Key{}, ofA)), verdict{Close, ShutOut}},
-		"its key is the holder's":                    {as("b", v, knows, reserved(Key{}, ofA, ofB)), verdict{Close, ShutOut}},
-		"it is registered for another epoch":         {as("b", v, knows, reserved(Key{Node: "b", Epoch: e1}, ofA)), verdict{Close, ShutOut}},
-		"the target forgot all":                      {as("b", forgets, knows, reserved(Key{})), verdict{Close, ShutOut}},
-		"it alone held the disk":                     {as("b", v, knows, reserved(Key{}, ofB), heldBy(ofB.Raw(), false)), verdict{Close, ShutOut}},
+		"nobody knows the session":                   {as("b", v, knows, reserved(Key{}, ofB, ofA)), verdict{Close, RegistrationGone}},
+		"its key is gone":                            {as("b", v, knows, reserved(Key{}, ofA)), verdict{Close, RegistrationGone}},
+		"its key is the holder's":                    {as("b", v, knows, reserved(Key{}, ofA, ofB)), verdict{Close, RegistrationGone}},
+		"it is registered for another epoch":         {as("b", v, knows, reserved(Key{Node: "b", Epoch: e1}, ofA)), verdict{Close, RegistrationGone}},
+		"the target forgot all":                      {as("b", forgets, knows, reserved(Key{})), verdict{Close, RegistrationGone}},
+		"it alone held the disk":                     {as("b", v, knows, reserved(Key{}, ofB), heldBy(ofB.Raw(), false)), verdict{Close, RegistrationGone}},
 		"the record is unread":                       {as("b", v, knows, reserved(Key{}, ofA, ofB), unread), verdict{Wait, RecordUnread}},
 		"the disk is away":                           {as("b", v, knows, reserved(Key{}), link(Attaching)), verdict{Nothing, Settled}},
 		"it does not own the epoch":                  {as("b", volume(many, writing("a", e2, Active), writing("b", e3, Fenced)), knows, reserved(ofB, ofA)), verdict{Close, Superseded}},
-		"nobody holds it, and the session was ended": {as("b", v, knows, reserved(Key{}, ofA), heldBy(0, false)), verdict{Close, ShutOut}},
+		"nobody holds it, and the session was ended": {as("b", v, knows, reserved(Key{}, ofA), heldBy(0, false)), verdict{Close, RegistrationGone}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

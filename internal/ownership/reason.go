@@ -83,6 +83,7 @@ const (
 	NoLongerAttached         Reason = "NoLongerAttached"
 	SessionRenewed           Reason = "SessionRenewed"
 	HolderUnknown            Reason = "HolderUnknown"
+	RegistrationGone         Reason = "RegistrationGone"
 	HolderOutdated           Reason = "HolderOutdated"
 	ReservationForgotten     Reason = "ReservationForgotten"
 	WantedHere               Reason = "WantedHere"
@@ -168,6 +169,7 @@ var messages = map[Reason]string{
 	NoLongerAttached:         "detaching the disk from node %[1]s",
 	SessionRenewed:           "node %[1]s has a new session with the disk and takes its reservation for epoch %[3]v back",
 	HolderUnknown:            "the disk is reserved for an epoch with number %[4]d, of which no node that answers knows",
+	RegistrationGone:         "the disk does not let node %[1]s write in epoch %[3]v any more, because its session has ended, or another node has shut it out; the node gives the epoch up",
 	HolderOutdated:           "the disk is reserved for an older epoch again; node %[1]s takes the reservation for epoch %[3]v back",
 	ReservationForgotten:     "the target has forgotten the reservation of node %[1]s for epoch %[3]v, so shutting that node out would prove nothing; switch the node off and record that",
 	WantedHere:               "a pod on node %[1]s wants the volume",

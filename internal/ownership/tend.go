@@ -51,6 +51,8 @@ func stepDown(f *NodeFacts) (Action, bool) {
 		why.Reason = ClosingEpoch
 	case owns && !shutOut(f):
 		return next()
+	case owns && v.Sharing.ManyWriters:
+		why.Reason = RegistrationGone
 	case owns:
 		held, _ := readKey(f, f.Disk.Holder)
 		why = Why{Reason: ShutOut, Node: held.Node, Epoch: held.Epoch}

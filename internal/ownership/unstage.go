@@ -103,7 +103,7 @@ func release(f *NodeFacts) (Action, bool) {
 		e.Unstaged = v.Epoch
 		if holdsEpoch(v, c) {
 			n.Clean = c.Flushed == v.Epoch && !v.Sharing.ManyWriters // others may write
-			n.RecoveryPoint, e.Point = c.Tip(), c.Tip() // none of a disk
+			n.RecoveryPoint, e.Point = c.Tip(), c.Tip()              // none of a disk
 		}
 		n.Primary.Phase = Released
 		n.FenceRequest = FenceRequest{}

@@ -323,7 +323,9 @@ var ownershipCases = map[string]ownershipCase{
 	"a number beyond a disk's key": {before: released, by: byController, change: takenBy("n1", 1<<30), refusal: "status.ownership.epoch.number"},
 }
 
-func TestTheRecordOfOwnershipIsWrittenOnlyAsTheRulesWriteIt(t *testing.T) { isWrittenSo(t, ownershipCases) }
+func TestTheRecordOfOwnershipIsWrittenOnlyAsTheRulesWriteIt(t *testing.T) {
+	isWrittenSo(t, ownershipCases)
+}
 
 func isWrittenSo(t *testing.T, cases map[string]ownershipCase) {
 	env := apitest.Start(t)

@@ -62,8 +62,16 @@ var createCases = map[string]struct {
 	change  change
 	refusal string
 }{
-	"a filesystem volume":                             {change: all()},
-	"a block volume":                                  {change: block},
+	"a filesystem volume":                              {change: all()},
+	"a block volume":                                   {change: block},
+	"a raw disk that several nodes write":              {change: many},
+	"a filesystem that several nodes write":            {change: all(many, func(v *v1alpha1.Volume) { v.Spec.VolumeMode, v.Spec.FSType = v1alpha1.Filesystem, v1alpha1.Ext4 }), refusal: sharedRaw},
+	"several nodes that write, and one that stands by": {change: all(many, func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 2 }), refusal: sharedRaw},
+	"several nodes that write a disk of which the target forgets who was shut out": {change: all(many, func(v *v1alpha1.Volume) {
+		v.Spec.Replication.Attachments.Persistent = false
+		v.Spec.Replication.Attachments.Disk = &v1alpha1.SharedDisk{Handle: "sim:///a", Identity: "naa.1"}
+	}), refusal: sharedRaw},
+	"copies that several nodes write":                 {change: all(many, replicated, func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments = nil }), refusal: sharedRaw},
 	"a volume that has no place yet":                  {change: wanted()},
 	"a volume named by a claim's uid":                 {change: named("pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f")},
 	"a foreign name":                                  {change: named("vg-root"), refusal: nameForm},

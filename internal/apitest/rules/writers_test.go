@@ -8,6 +8,7 @@ import (
 
 // The refusals of the schema for volumes that several nodes write.
 const (
+	sharedRaw      = "sharing Shared is for raw disks (volumeMode Block, kind Attachments, factor 1) whose reservations persist"
 	writersShared  = "status.ownership.writers is for volumes with sharing Shared"
 	newestIsFirst  = "of several writers the one with the newest epoch is the primary"
 	writerOnce     = "a node is one writer, and only the primary has the newest epoch"
@@ -113,8 +114,8 @@ var writersCases = map[string]ownershipCase{
 	"a person asks the writer itself":                  {volume: manualMany, before: twoWrite, by: byPerson, change: asksWriter(1, "n2", 4), refusal: asksNoStandby},
 	"a person has a writer shut out, and makes it active": {volume: manualMany, before: all(twoWrite, phased(1, v1alpha1.PrimaryPreparing)), by: byPerson,
 		change: all(asksWriter(1, "n1", 4), phased(1, v1alpha1.PrimaryActive)), refusal: personWriter},
-	"a person has two writers shut out at once":        {volume: manualMany, before: twoWrite, by: byPerson, change: all(writer(0, func(w *v1alpha1.Writer) { w.FenceRequest = &v1alpha1.FenceRequest{Executor: "n2", Epoch: nth(5)} }), asksWriter(1, "n1", 4)), refusal: asksKey},
-	"a person fences a writer":                         {volume: manualMany, before: twoWrite, by: byPerson, change: all(asksWriter(1, "n1", 4), writer(1, func(w *v1alpha1.Writer) { w.Phase, w.FenceRequest = v1alpha1.PrimaryFenced, nil })), refusal: asksNoStandby},
+	"a person has two writers shut out at once": {volume: manualMany, before: twoWrite, by: byPerson, change: all(writer(0, func(w *v1alpha1.Writer) { w.FenceRequest = &v1alpha1.FenceRequest{Executor: "n2", Epoch: nth(5)} }), asksWriter(1, "n1", 4)), refusal: asksKey},
+	"a person fences a writer":                  {volume: manualMany, before: twoWrite, by: byPerson, change: all(asksWriter(1, "n1", 4), writer(1, func(w *v1alpha1.Writer) { w.Phase, w.FenceRequest = v1alpha1.PrimaryFenced, nil })), refusal: asksNoStandby},
 	// The rules of the schema bind every process.
 	"a disk with one writer has several":   {volume: shared, by: byController, change: twoWrite, refusal: writersShared},
 	"the primary is not among the writers": {volume: many, before: twoWrite, by: byController, change: owns(func(o *v1alpha1.Ownership) { o.Writers = o.Writers[1:] }), refusal: newestIsFirst},
