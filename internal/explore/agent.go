@@ -60,6 +60,8 @@ func (w agents) think(i int, stale uint8) bool {
 	}
 	w.scratch.verb = a.Verb
 	w.diskJudge().checkGivesUp(i, &a)
+	w.diskJudge().checkShutsOut(i, &a, read.volume)
+	w.diskJudge().checkSaysFenced(i, &a)
 	w.copyJudge().checkHeld(i, &a)
 	if a.Verb <= ownership.Refuse || a.Verb == ownership.Pull && w.wire().underway(i, a.To) {
 		w.tell(i, "decides", a)

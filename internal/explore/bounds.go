@@ -38,6 +38,13 @@ func manual(c Config) Config {
 	return c
 }
 
+// together is a disk that several nodes write at once.
+func together(nodes int) Config {
+	c := attachments(nodes)
+	c.Factor, c.Many = 1, true
+	return c
+}
+
 // SmallBounds are exhausted in the ordinary tests.
 func SmallBounds() []Named {
 	return []Named{
@@ -45,6 +52,7 @@ func SmallBounds() []Named {
 		{"two pods take turns", Bounds{Config: snapshots(2, 2), Writes: 1, Wants: 2, SettleEvery: 4}},
 		{"a shared disk changes hands", Bounds{Config: attachments(2), Writes: 1, Wants: 1, PowerOffs: 1, Controllers: 1, SettleEvery: 16}},
 		{"a shared disk that waits for a word", Bounds{Config: manual(attachments(2)), Writes: 1, Wants: 1, PowerOffs: 1, Approvals: 1, Controllers: 1, SettleEvery: 16}},
+		{"two nodes write a disk", Bounds{Config: together(2), Wants: 2, Writes: 1, Controllers: 1, Prompt: true, SettleEvery: 16}},
 		{"one replica too many", Bounds{Config: snapshots(3, 3), Factors: 1, Controllers: 2, SettleEvery: 4}},
 		{"three nodes, two snapshots", Bounds{Config: snapshots(3, 3), Writes: 1, Wants: 1, Crashes: 1, Controllers: 1, SettleEvery: 16}},
 	}
@@ -62,6 +70,8 @@ func LargeBounds() []Named {
 			SettleEvery: 256}},
 		{"two nodes, a backup comes back", Bounds{Config: snapshots(2, 2), Writes: 1, Wants: 2, Restores: 1, SettleEvery: 256}},
 		{"a shared disk changes hands twice", Bounds{Config: attachments(2), Writes: 1, Wants: 2, PowerOffs: 1, Controllers: 1, SettleEvery: 64}},
+		{"two nodes write a disk, and one may be shut out", Bounds{Config: manual(together(2)), Wants: 2, Writes: 1, PowerOffs: 1, Approvals: 1,
+			Controllers: 1, Prompt: true, SettleEvery: 256}},
 		{"removals with two leaders", Bounds{Config: snapshots(3, 3), Factors: 2, Crashes: 1, Ticks: 2, Controllers: 2,
 			Prompt: true, Delays: 1, SettleEvery: 256}},
 	}

@@ -25,6 +25,7 @@ func (c *canon) volume(v *ownership.Volume) {
 	c.node(v.FenceRequest.Executor)
 	c.epoch(v.FenceRequest.Epoch)
 	c.sharing(v)
+	c.writers(v)
 	c.point(v.Failover.Approved)
 	c.deadline(v.ExpireAt)
 	for _, i := range c.order[:c.w.cfg.Nodes] {
@@ -35,6 +36,10 @@ func (c *canon) volume(v *ownership.Volume) {
 		}
 		c.n(uint64(r.State) + 1)
 		c.point(r.Point)
+		if v.Sharing.ManyWriters {
+			c.said(v, r.Unstaged)
+			c.said(v, r.Fenced)
+		}
 		// Both are only ever compared with the record's own epoch.
 		c.flags(r.Unstaged == v.Epoch, r.Fenced == v.Epoch)
 		if v.Kind.Traits().Attaches {
@@ -49,7 +54,7 @@ func (c *canon) volume(v *ownership.Volume) {
 func (c *canon) primary(v *ownership.Volume) {
 	p := &v.Primary
 	c.n(uint64(p.Phase))
-	if !p.Phase.Open() && !c.ahead.time && !c.ahead.backups {
+	if !p.Phase.Open() && !c.ahead.time && !c.ahead.backups && !v.Sharing.ManyWriters {
 		return
 	}
 	c.node(p.Node)
@@ -258,7 +263,7 @@ func (c *canon) evidence(i int) {
 		return
 	}
 	owns := func(boot uint8) bool {
-		v := c.w.server.current.volume
+		v := c.w.server.current.volume.On(names[i])
 		return v != nil && v.Primary.Phase.Open() && v.Primary.Node == names[i] && v.Primary.Boot == bootNames[boot]
 	}
 	c.flags(n.poweroff > 0 && owns(n.poweroff), c.ahead.time && n.leased == n.boot, c.ahead.time && owns(n.leased))
@@ -284,6 +289,7 @@ func (c *canon) pending(p *pending) {
 		c.volume(a.Next)
 	case ownership.Persist, ownership.Open, ownership.Close:
 		c.promise(&a.Promise)
+		c.reservation(a.Key)
 	case ownership.Grow:
 		c.n(uint64(a.Size))
 	case ownership.Pull:
@@ -303,6 +309,9 @@ func (c *canon) pending(p *pending) {
 		c.reservation(a.Key)
 		c.flags(a.Expect == c.w.disk.holder.Raw(), a.Expect == 0)
 		c.n(a.Expect.Number())
+		if c.w.cfg.Many {
+			c.expected(a.Expect)
+		}
 	case ownership.Condemn, ownership.Quarantine:
 		c.deadline(a.Until)
 		c.flags(p.unread)

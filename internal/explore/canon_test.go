@@ -143,11 +143,39 @@ var diskEdits = map[string]func(w *World){
 	"a time to detach all":                    record(func(v *ownership.Volume) { v.ExpireAt = time.Unix(9, 0) }),
 }
 
+// manyEdits do the same to a world in which several nodes write.
+var manyEdits = map[string]func(w *World){
+	"a registration of a session that is over": func(w *World) { w.disk.old[1] = ownership.Key{Node: "b", Epoch: other} },
+	"a reservation for all":                    func(w *World) { w.disk.registrants = true },
+	"a target that lost its reservation":       func(w *World) { w.truth.cleared = true },
+	"an epoch that was released":               func(w *World) { w.truth.released = []lineage.Epoch{w.nodes[1].copy.Opened} },
+	"no other writer":                          record(func(v *ownership.Volume) { v.Writers = nil }),
+	"a standby that shut another writer out":   record(func(v *ownership.Volume) { v.Replicas[0].Fenced = other }),
+	"another writer's phase":                   changedWriter(func(o *ownership.Writer) { o.Primary.Phase = ownership.Fenced }),
+	"another writer's boot":                    changedWriter(func(o *ownership.Writer) { o.Primary.Boot = "boot7" }),
+	"another writer's epoch":                   changedWriter(func(o *ownership.Writer) { o.Epoch.Number++ }),
+	"a request to shut another writer out": changedWriter(func(o *ownership.Writer) {
+		o.FenceRequest = ownership.FenceRequest{Executor: "c", Epoch: o.Epoch}
+	}),
+	"a key to register with an epoch": func(w *World) {
+		w.nodes[1].pending = &pending{action: ownership.Action{Verb: ownership.Open, Key: ownership.Key{Node: "b", Epoch: other}}}
+	},
+}
+
+var writerB = ownership.Writer{Primary: ownership.Primary{Node: "b", Boot: "boot1", Phase: ownership.Active}, Epoch: other}
+
+func changedWriter(edit func(*ownership.Writer)) func(*World) {
+	o := writerB
+	edit(&o)
+	return record(func(v *ownership.Volume) { v.Writers = []ownership.Writer{o} })
+}
+
 // TestWorldsThatDifferHaveDifferentKeys changes one thing at a time that a rule
 // or a check reads.
 func TestWorldsThatDifferHaveDifferentKeys(t *testing.T) {
 	differ(t, snapshots(3, 3), edits)
 	differ(t, attachments(3), diskEdits)
+	differ(t, together(3), manyEdits)
 }
 
 func differ(t *testing.T, cfg Config, edits map[string]func(w *World)) {
@@ -158,6 +186,9 @@ func differ(t *testing.T, cfg Config, edits map[string]func(w *World)) {
 			record(func(v *ownership.Volume) {
 				v.Primary = ownership.Primary{Node: "a", Boot: "boot1", Phase: ownership.Preparing}
 			})(w)
+			if cfg.Many {
+				changedWriter(func(*ownership.Writer) {})(w)
+			}
 			changed := *w
 			edit(&changed)
 			c := canon{ahead: horizons[0]}

@@ -22,7 +22,7 @@ func (w copyJudge) checkMount(i int, p *pending) {
 	if n.copy.Exists && n.head.extent() > n.copy.Size {
 		w.fail("size: %s mounts a filesystem of %d on a copy of %d", names[i], n.head.extent(), n.copy.Size)
 	}
-	v := w.server.current.volume
+	v := w.server.current.volume.On(names[i])
 	if v == nil || w.superseded(i, v, p.read) {
 		return // nothing it writes will count
 	}
@@ -63,12 +63,18 @@ func (w diskJudge) checkDiskWrite(i int, e lineage.Epoch) {
 		return
 	}
 	for _, f := range t.fenced {
-		if f == e {
+		if f == e && !w.helpless() {
 			w.fail("fence: the disk accepted a write of fenced epoch %v", e)
 		}
 	}
-	if w.cfg.Many {
-		return // in any order
+	if e == wiped && t.begun && !w.helpless() {
+		w.fail("earlier: the disk accepted a write of a volume that was there before")
+	}
+	if w.cfg.Many { // in any order
+		if slices.Contains(t.released, e) {
+			w.fail("released: the disk accepted a write of epoch %v, which is over", e)
+		}
+		return
 	}
 	if len(t.log) > 0 && t.log[len(t.log)-1] == e {
 		return
@@ -237,7 +243,7 @@ func (w copyJudge) checkUnstaged(i int) {
 	if n.mounted || n.copy.Dirty && w.cfg.Kind.Traits().Data {
 		w.fail("unstage: %s reported success with writes in no snapshot", names[i])
 	}
-	v := w.server.current.volume
+	v := w.server.current.volume.On(names[i])
 	if v != nil && v.Primary.Node == names[i] && v.Primary.Phase.Open() && v.Epoch == n.copy.Opened && !w.rules.Conduct.CachedReads {
 		w.fail("unstage: %s reported success and still owns epoch %v", names[i], v.Epoch)
 	}

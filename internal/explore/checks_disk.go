@@ -1,11 +1,59 @@
 package explore
 
-import "berth.dev/berth/internal/ownership"
+import (
+	"slices"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
 
 // checkReserve: no node takes the reservation from a newer epoch.
 func (w diskJudge) checkReserve(i int, before, k ownership.Key) {
 	if before.Epoch.Number > k.Epoch.Number {
 		w.fail("fence: %s took the reservation for epoch %v from epoch %v", names[i], k.Epoch, before.Epoch)
+	}
+}
+
+// ended tells whether the record has said that no more is written in the epoch.
+func (w diskJudge) ended(e lineage.Epoch) bool {
+	return slices.Contains(w.truth.fenced, e) || slices.Contains(w.truth.released, e)
+}
+
+// helpless tells whether the target has lost the reservation, and so takes the writes of all until a writer reserves the
+// disk again. No rule can help that.
+func (w diskJudge) helpless() bool { return w.truth.cleared && w.disk.holder == ownership.Key{} }
+
+// checkShutsOut judges the decision to remove a registration: that of a writer at work goes only if somebody has asked for
+// it, or if nobody can know of its epoch.
+func (w diskJudge) checkShutsOut(i int, a *ownership.Action, read *ownership.Volume) {
+	if !w.cfg.Many || a.Verb != ownership.Reserve || read == nil {
+		return
+	}
+	for j := range w.nodes {
+		k, n := w.disk.keys[j], &w.nodes[j]
+		if j == i || a.Expect == 0 || k.Raw() != a.Expect || k.Fence || n.copy.Opened != k.Epoch || n.copy.GaveUp(k.Epoch) {
+			continue
+		}
+		v := read.On(names[j])
+		if v.Epoch == k.Epoch && v.Primary.Phase.Open() && v.FenceRequest.Epoch != k.Epoch {
+			w.fail("session: %s shuts %s out of epoch %v, and nobody has asked for it", names[i], names[j], k.Epoch)
+		}
+		if v.Epoch.Number < k.Epoch.Number && w.answers(i, j) {
+			w.fail("session: %s shuts %s out, which answers, and whose epoch %v the record forgot", names[i], names[j], k.Epoch)
+		}
+	}
+}
+
+// checkSaysFenced judges the decision to say that a writer is shut out: at that moment the disk refuses it.
+func (w diskJudge) checkSaysFenced(i int, a *ownership.Action) {
+	if !w.cfg.Many || a.Verb != ownership.Record || a.Reason != ownership.ShuttingOut {
+		return
+	}
+	e, _ := a.Next.Replica(names[i])
+	for j := range w.nodes {
+		if n := &w.nodes[j]; n.mounted && n.copy.Opened == e.Fenced && w.disk.accepts(j) {
+			w.fail("fence: %s says that %s is shut out of epoch %v, and the disk accepts its writes", names[i], names[j], e.Fenced)
+		}
 	}
 }
 

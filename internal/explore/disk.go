@@ -9,7 +9,7 @@ import (
 func (w agents) diskStep(i int, a *ownership.Action) {
 	switch a.Verb {
 	case ownership.Register:
-		w.disk.register(i, a.Key)
+		w.register(i, a.Key)
 	case ownership.Reserve:
 		before := w.disk.holder
 		if w.cfg.Many {
@@ -25,6 +25,14 @@ func (w agents) diskStep(i int, a *ownership.Action) {
 		w.disk.detach(i)
 		w.slots.freed(i)
 	}
+}
+
+// register waits for the commands of another volume that are on their way.
+func (w agents) register(i int, k ownership.Key) {
+	if w.nodes[i].late == wiped {
+		w.land(i)
+	}
+	w.disk.register(i, k)
 }
 
 // diskEvent is something that happens at the target or to an attachment.
@@ -49,6 +57,12 @@ func (w faults) diskEvent(k Kind, i int, fails bool) bool {
 			return false
 		}
 		d.endSession(i)
+		return true
+	case clears:
+		if !w.cfg.Many || !d.clear() {
+			return false
+		}
+		w.truth.cleared = true
 		return true
 	case restartsTarget: // not after a backup: see restore
 		if !d.persistent && w.truth.restored {

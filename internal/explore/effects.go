@@ -20,7 +20,7 @@ func (w agents) act(i int, p *pending) {
 	case ownership.Open:
 		n.copy.Opened = a.Promise.Epoch
 		if a.Key != (ownership.Key{}) {
-			w.disk.register(i, a.Key)
+			w.register(i, a.Key)
 		}
 	case ownership.Close:
 		n.copy.Closed = a.Promise.Epoch
@@ -131,6 +131,7 @@ func (w agents) mount(i int, p *pending) {
 	n := &w.nodes[i]
 	w.copyJudge().checkMount(i, p)
 	w.diskJudge().checkClean(i, p.action.Check)
+	w.truth.begun = w.truth.begun || w.cfg.Many
 	n.mounted, n.stopped, n.served = true, false, n.wanted
 	w.extend(i)
 }

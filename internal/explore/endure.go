@@ -11,10 +11,10 @@ const enduring = 24
 // pod runs there before long. The world is left as it then is.
 func (w *World) Endure() {
 	v := w.server.current.volume
-	if w.Violation != "" || v == nil || !v.Primary.Phase.Open() || v.Deleting || w.truth.restored {
+	if w.Violation != "" || v == nil || len(v.Writing()) == 0 || v.Deleting || w.truth.restored {
 		return
 	}
-	dead := indexOf(v.Primary.Node)
+	dead := indexOf(v.Writing()[0])
 	if dead < 0 {
 		return
 	}

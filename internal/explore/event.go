@@ -64,13 +64,14 @@ const (
 	drains
 	cordons // no pod is placed on the node, and attachments shall be elsewhere
 	uncordons
+	clears // the target loses the reservation, and keeps the registrations
 	kinds
 )
 
 var kindNames = [kinds]string{"agent", "controller", "deliver", "lose", "write", "want", "unwant", "tick", "crash", "boot",
 	"power-off", "agent-stop", "agent-start", "pause", "resume", "cut", "heal", "isolate", "rejoin", "api-stop", "api-start", "restore",
 	"forget", "wreck", "taint", "untaint", "approve", "factor", "attach", "delete-node", "add-node",
-	"blip", "restart-target", "press", "relieve", "restart-controller", "delete", "evict", "send", "land", "deafen", "hear", "expand", "fill", "drain", "cordon", "uncordon"}
+	"blip", "restart-target", "press", "relieve", "restart-controller", "delete", "evict", "send", "land", "deafen", "hear", "expand", "fill", "drain", "cordon", "uncordon", "clear-target"}
 
 // onNode are the kinds whose A is an endpoint.
 var onNode = [kinds]bool{agentSteps: true, appWrites: true, wants: true, unwants: true, crashes: true, boots: true, powersOff: true,
@@ -82,7 +83,7 @@ func (e Event) String() string {
 	switch {
 	case e.Kind == cuts || e.Kind == heals:
 		return s + " " + names[e.A] + " " + names[e.B]
-	case e.Kind == apiStops || e.Kind == apiStarts || e.Kind == forgets || e.Kind == restartsTarget || e.Kind == deletes || e.Kind == expands:
+	case e.Kind == apiStops || e.Kind == apiStarts || e.Kind == forgets || e.Kind == restartsTarget || e.Kind == clears || e.Kind == deletes || e.Kind == expands:
 		return s
 	case onNode[e.Kind]:
 		s += " " + names[e.A]

@@ -114,6 +114,9 @@ func (b *Bounds) successors(w *World, left budget, out []Event) []Event {
 		for _, k := range [...]Kind{boots, resumes, attaches, evicts} {
 			add(k, i, 0)
 		}
+		if w.cfg.Many {
+			add(unwants, i, 0) // a pod elsewhere does not end this one
+		}
 	}
 	for k := range w.streams {
 		add(delivers, k, 0)
@@ -185,9 +188,9 @@ func (b *Bounds) horizon() horizon {
 }
 
 // interchangeable tells whether the nodes may be exchanged. They may not where a
-// rule takes the first by name among equals: those that choose a victim or a place
+// rule takes the first by name among equals: those that choose a victim, a writer or a place
 // for a replica, or a standby for a fence out of two.
 func (b *Bounds) interchangeable() bool {
 	c := &b.Config
-	return b.Factors == 0 && c.Factor == c.Nodes && b.Restores == 0 && (c.Kind.Traits().Data || c.Nodes == 2 && b.Ticks == 0)
+	return b.Factors == 0 && !c.Many && c.Factor == c.Nodes && b.Restores == 0 && (c.Kind.Traits().Data || c.Nodes == 2 && b.Ticks == 0)
 }

@@ -10,6 +10,7 @@ var caughtExhaustively = map[string][]string{
 	"two pods take turns": {"publish-without-epoch", "own-tip", "no-final-snapshot", "release-before-unmount", "nobody-gives-up",
 		"highest-number-wins", "any-epoch-streams", "branch-stays", "newest-only"},
 	"a shared disk changes hands":         {"blind-writes", "any-boot", "any-epoch"},
+	"two nodes write a disk":              {"mine-alone", "takes-the-place", "detaches-a-writer"},
 	"a shared disk that waits for a word": {"manual-is-automatic", "power-off-is-the-word"},
 }
 

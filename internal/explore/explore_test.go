@@ -115,6 +115,9 @@ func parse(t *testing.T, d *datadriven.TestData) (explore.Config, *explore.Rules
 		d.ScanArgs(t, "shares", &cfg.Shares)
 		d.ScanArgs(t, "persistent", &cfg.Persistent)
 		d.ScanArgs(t, "yields", &cfg.Yields)
+		if cfg.Many = d.HasArg("many"); cfg.Many {
+			d.ScanArgs(t, "known", &cfg.Known)
+		}
 	}
 	m, ok := explore.MutantNamed(name)
 	if !ok {

@@ -21,6 +21,21 @@ func changing(old, v *ownership.Volume) string {
 	return v.Primary.Node
 }
 
+// checkWriters: a write changes what the record says of one writer. Of another it may forget what is over.
+func (w recordJudge) checkWriters(old, v *ownership.Volume) {
+	changed := ""
+	for _, n := range names[:maxNodes] {
+		a, b := old.On(n), v.On(n)
+		if writerForgotten(a, b) || a.Epoch == b.Epoch && a.Primary == b.Primary && a.FenceRequest == b.FenceRequest {
+			continue
+		}
+		if changed != "" {
+			w.fail("writers: one write of the record changes the epochs of %s and %s", changed, n)
+		}
+		changed = n
+	}
+}
+
 // fittingPods leaves as many pods as the disk has shares for. Nobody may want a volume that is being deleted.
 func (w ending) fittingPods(v *ownership.Volume, left int) {
 	for i := range w.nodes {
@@ -39,6 +54,9 @@ func (w ending) endureWriters(dead int) {
 	w.endFaults()
 	w.faults().crash(dead)
 	w.faults().unwant(dead)
+	if w.diskJudge().helpless() {
+		return // nobody may say that the dead node is shut out
+	}
 	epoch := w.server.current.volume.On(names[dead]).Epoch
 	for range enduring {
 		pods := 0

@@ -26,7 +26,7 @@ func (m Mutant) Rules() *Rules {
 // Mutants returns all of them.
 func Mutants() []Mutant {
 	var out []Mutant
-	for _, group := range [][]Mutant{conductMutants, proofMutants, stageMutants, dataMutants, memoryMutants, sizeMutants, removalMutants, diskMutants, attachMutants, endMutants} {
+	for _, group := range [][]Mutant{conductMutants, proofMutants, stageMutants, dataMutants, memoryMutants, sizeMutants, removalMutants, diskMutants, attachMutants, manyMutants, endMutants} {
 		out = append(out, group...)
 	}
 	return out

@@ -25,7 +25,7 @@ func (w overseers) controllerStep(c int, stale uint8) bool {
 		return false
 	}
 	f := w.controllerFacts(c, read)
-	a := ownership.Oversee(w.rules.Oversee, f, func(f *ownership.ControllerFacts, _ string) { w.about(c, f) })
+	a := w.rules.Each(w.rules.Oversee, f, func(f *ownership.ControllerFacts, _ string) { w.about(c, f) })
 	if a.Verb != ownership.Nothing {
 		w.tell(who, "decides", a)
 	}

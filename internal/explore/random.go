@@ -14,7 +14,7 @@ const Steps = 200
 var weights = [kinds]int{agentSteps: 300, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 90, wants: 26, unwants: 10,
 	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22, isolates: 3, rejoins: 8,
 	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 60, deletesNode: 3, addsNode: 5,
-	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3, deletes: 1, evicts: 12, sends: 30, lands: 20, deafens: 2, hears: 6, expands: 2, fills: 2, drains: 6, cordons: 4, uncordons: 6}
+	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3, deletes: 1, evicts: 12, sends: 30, lands: 20, deafens: 2, hears: 6, expands: 2, fills: 2, drains: 6, cordons: 4, uncordons: 6, clears: 0}
 
 // atDisk are the kinds that happen only to shared disks.
 var atDisk = [kinds]bool{attaches: true, blips: true, restartsTarget: true, presses: true, relieves: true, sends: true, lands: true, cordons: true, uncordons: true}
@@ -144,6 +144,10 @@ func (s Source) Event(w *World, last Event, worked bool) Event {
 	case deletes: // the rest of the schedule is about what is left
 		if s.r.IntN(5) > 0 {
 			e = Event{Kind: agentSteps, A: uint8(s.r.IntN(nodes))}
+		}
+	case restartsTarget:
+		if w.cfg.Many && s.r.IntN(2) == 0 {
+			e.Kind = clears
 		}
 	case factors:
 		e.A = uint8(1 + s.r.IntN(nodes))

@@ -10,7 +10,8 @@ import "berth.dev/berth/internal/ownership"
 //     The write would fail, and a version never comes again.
 //   - No other process sees the opening and closing of a copy or the putting aside
 //     of a branch, and none changes the same state: it may as well follow the
-//     decision at once. A crash before it is a crash before the decision.
+//     decision at once. A crash before it is a crash before the decision. An opening that registers at a disk is
+//     seen by all.
 //   - A stream from an epoch older than the receiver's promise is refused whenever
 //     it comes, because promises only grow.
 //
@@ -72,7 +73,7 @@ func (w agents) reduceAgent(i int, ahead *horizon, note func(Kind, int)) {
 		note(agentStops, i)
 		note(agentStarts, i)
 	case ownership.Open, ownership.Close, ownership.Preserve:
-		if !ahead.backups && !ahead.time {
+		if !ahead.backups && !ahead.time && p.action.Key == (ownership.Key{}) {
 			n.pending = nil
 			w.act(i, p)
 			note(agentSteps, i)

@@ -37,6 +37,7 @@ func tiny() []Named {
 		{"three nodes", Bounds{Config: snapshots(3, 3), Writes: 1, Wants: 1}},
 		{"three nodes and a prompt crash", Bounds{Config: snapshots(3, 3), Writes: 1, Wants: 1, Crashes: 1, Prompt: true}},
 		{"a shared disk", Bounds{Config: attachments(2), Writes: 1, Wants: 1, PowerOffs: 1, Controllers: 1}},
+		{"a disk that several nodes write", Bounds{Config: together(2), Wants: 1, Writes: 1, PowerOffs: 1, Controllers: 1, Prompt: true}},
 		{"a replica too many", Bounds{Config: snapshots(3, 3), Factors: 1, Controllers: 2}},
 		{"a pause", Bounds{Config: snapshots(2, 2), Writes: 1, Wants: 1, Pauses: 1}},
 		{"a cut link", Bounds{Config: snapshots(2, 2), Wants: 1, Cuts: 1, Controllers: 1}},

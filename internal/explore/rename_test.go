@@ -48,7 +48,7 @@ func (r *renaming) time(t time.Time) time.Time {
 }
 
 func (r *renaming) epoch(e lineage.Epoch) lineage.Epoch {
-	if e.ID != "" {
+	if e.ID != "" && e != wiped {
 		e.ID = fmt.Sprintf("renamed-%s", e.ID)
 	}
 	return e
@@ -103,6 +103,12 @@ func (r *renaming) volume(v *ownership.Volume) *ownership.Volume {
 		n.Replicas = append(n.Replicas, ownership.Replica{Node: r.node(e.Node), State: e.State, Point: r.point(e.Point),
 			Unstaged: r.epoch(e.Unstaged), Fenced: r.epoch(e.Fenced), Tries: e.Tries, RetryAt: r.time(e.RetryAt)})
 	}
+	n.Writers = nil
+	for _, o := range v.Writers {
+		n.Writers = append(n.Writers, ownership.Writer{Primary: ownership.Primary{Node: r.node(o.Primary.Node), Boot: r.boot(o.Primary.Boot), Phase: o.Primary.Phase},
+			Epoch: r.epoch(o.Epoch), FenceRequest: ownership.FenceRequest{Executor: r.node(o.FenceRequest.Executor), Epoch: r.epoch(o.FenceRequest.Epoch)}})
+	}
+	slices.SortFunc(n.Writers, func(a, b ownership.Writer) int { return strings.Compare(a.Primary.Node, b.Primary.Node) })
 	n.Keys = nil
 	for _, k := range v.Keys {
 		n.Keys = append(n.Keys, r.key(k))
@@ -183,7 +189,7 @@ func (r *renaming) machine(n node) node {
 func (r *renaming) world(w *World) *World {
 	n := *w
 	n.now += r.later
-	for _, e := range w.truth.issued {
+	for _, e := range append(slices.Clip(w.truth.issued), wiped) {
 		for _, node := range names[:maxNodes] {
 			r.issued = append(r.issued, ownership.Key{Node: node, Epoch: e}, ownership.Key{Node: node, Epoch: e, Fence: true})
 		}
@@ -208,7 +214,7 @@ func (r *renaming) world(w *World) *World {
 	r.links(w, &n)
 	t, o := &n.truth, &w.truth
 	t.last, t.recalled, t.epoch = r.content(o.last), r.content(o.recalled), r.epoch(o.epoch)
-	t.issued, t.fenced, t.log = r.epochs(o.issued), r.epochs(o.fenced), r.epochs(o.log)
+	t.issued, t.fenced, t.released, t.log = r.epochs(o.issued), r.epochs(o.fenced), r.epochs(o.released), r.epochs(o.log)
 	t.named = nil
 	for _, p := range o.named {
 		t.named = append(t.named, namedPoint{point: r.point(p.point), data: r.content(p.data)})
@@ -226,7 +232,7 @@ func (r *renaming) disk(w, n *World) {
 		d.at = r.to[o.at-1] + 1
 	}
 	for i := range r.to {
-		d.links[r.to[i]], d.keys[r.to[i]] = o.links[i], r.key(o.keys[i])
+		d.links[r.to[i]], d.keys[r.to[i]], d.old[r.to[i]] = o.links[i], r.key(o.keys[i]), r.key(o.old[i])
 	}
 }
 

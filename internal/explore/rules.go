@@ -12,7 +12,9 @@ import (
 // in which one of them is wrong.
 type Rules struct {
 	ownership.Node
-	Oversee  ownership.Chain[ownership.ControllerFacts]
+	Oversee ownership.Chain[ownership.ControllerFacts]
+	// Each lets a controller's rules decide about each writer.
+	Each     func(rules ownership.Chain[ownership.ControllerFacts], f *ownership.ControllerFacts, about func(*ownership.ControllerFacts, string)) ownership.Action
 	Receive  func(c *ownership.Copy, mounted bool, s *ownership.Stream) (bool, ownership.Why)
 	Received func(c *ownership.Copy, s *ownership.Stream) ownership.Copy
 	Confirm  func(c *ownership.Copy, asker string, p lineage.Point, now time.Time) (ownership.Hold, bool)
@@ -60,7 +62,7 @@ type Conduct struct {
 func Berth() *Rules {
 	return &Rules{
 		Node:    ownership.NodeRules(),
-		Oversee: ownership.OverseeRules,
+		Oversee: ownership.OverseeRules, Each: ownership.Oversee,
 		Receive: ownership.Receive, Received: ownership.Received, Confirm: ownership.Confirm,
 		MustStop: ownership.MustStop, Contract: ownership.ContractProves,
 	}

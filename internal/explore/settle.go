@@ -145,6 +145,9 @@ func (w restJudge) checkRest() {
 		if n.wanted && v.Kind.Traits().Reserves && !w.disk.accepts(i) {
 			w.fail("rest: %s has the volume mounted and the disk refuses it", names[i])
 		}
+		if n.wanted && w.cfg.Many && (w.disk.holder == ownership.Key{} || !w.disk.registrants) {
+			w.fail("rest: %s writes, and the disk is not reserved for those that are registered", names[i])
+		}
 		if o := v.On(names[i]); !n.wanted && o.Primary.Node == names[i] && o.Primary.Phase.Open() {
 			w.fail("rest: the volume is still %v on %s", o.Primary.Phase, names[i])
 		}

@@ -1,6 +1,9 @@
 package explore
 
-import "berth.dev/berth/internal/ownership"
+import (
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
 
 // simDisk is a shared disk at its target, with the sessions of the nodes. A node has one session at
 // a time. The target knows registrations by session: one of a session that ended is of no use to the
@@ -25,12 +28,20 @@ type simDisk struct {
 	known bool
 }
 
+// wiped stands for the epoch of a volume that was on the disk before. The session of the node that wiped it is still
+// registered, and may have sent a command that lands late.
+var wiped = lineage.Epoch{ID: "wiped"}
+
 func newDisk(cfg *Config) simDisk {
 	d := simDisk{shares: cfg.Shares, persistent: cfg.Persistent, known: cfg.Known}
 	for i := range cfg.Factor {
 		if !cfg.Partial {
 			d.links[i] = ownership.Attached
 		}
+	}
+	if cfg.Many && !cfg.Partial {
+		d.keys[0] = ownership.Key{Node: names[0], Epoch: wiped}
+		d.holder, d.at, d.current, d.registrants = d.keys[0], 1, true, true
 	}
 	return d
 }
@@ -128,6 +139,15 @@ func (d *simDisk) expel(i int, victim ownership.Key) {
 			d.old[j] = ownership.Key{}
 		}
 	}
+}
+
+// clear takes the reservation away, and leaves the registrations.
+func (d *simDisk) clear() bool {
+	held := d.registrants && d.holder != ownership.Key{}
+	if held {
+		d.free()
+	}
+	return held
 }
 
 func (d *simDisk) free() {

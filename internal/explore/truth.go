@@ -24,6 +24,12 @@ type truth struct {
 	issued []lineage.Epoch
 	// fenced are the epochs whose writer the record called fenced.
 	fenced []lineage.Epoch
+	// released are the epochs of a disk with several writers that the record called released.
+	released []lineage.Epoch
+	// begun: the disk was mounted, so that no earlier volume may write it.
+	begun bool
+	// cleared: the target has lost a reservation for several writers.
+	cleared bool
 	// The shared disk's write log, as far as it matters: the epochs in the order
 	// in which they wrote.
 	log []lineage.Epoch
@@ -111,6 +117,9 @@ func (w recordJudge) checkRecord(p *pending) {
 	if old == nil {
 		return
 	}
+	if w.cfg.Many {
+		w.checkWriters(old, v)
+	}
 	if p.action.Reason == ownership.RecordBehind {
 		w.checkRepair(old, v)
 		return
@@ -133,6 +142,9 @@ func (w recordJudge) checkRecord(p *pending) {
 	}
 	if v.Primary.Phase == ownership.Fenced && old.Primary.Phase.Open() {
 		w.checkFence(old, v, p)
+	}
+	if w.cfg.Many && v.Primary.Phase == ownership.Released && old.Primary.Phase.Open() {
+		w.truth.released = append(slices.Clip(w.truth.released), old.Epoch)
 	}
 	if !v.Primary.Phase.Open() && (old.Primary.Phase.Open() || v.RecoveryPoint != old.RecoveryPoint) {
 		w.checkRecoveryPoint(old, v, p)
@@ -256,7 +268,7 @@ func (w recordJudge) checkFence(old, v *ownership.Volume, p *pending) {
 	n := &w.nodes[i]
 	if n.up && n.mounted && n.copy.Opened == old.Epoch {
 		shared := v.Kind.Traits().Reserves
-		if shared && w.disk.accepts(i) {
+		if shared && w.disk.accepts(i) && !w.diskJudge().helpless() {
 			w.fail("fence: %s is called fenced and the disk still accepts its writes of epoch %v", names[i], old.Epoch)
 		}
 		if !shared && !n.paused && !n.woke {

@@ -234,6 +234,7 @@ func New(cfg Config, rules *Rules) *World {
 	}
 	if cfg.Kind.Traits().Reserves {
 		w.disk = newDisk(&cfg)
+		w.nodes[0].late = w.disk.keys[0].Epoch
 		v.Sharing = ownership.Sharing{MaxShares: cfg.Shares, Yields: cfg.Yields, Persistent: cfg.Persistent, ManyWriters: cfg.Many}
 	}
 	for c := range w.ctl {

@@ -10,9 +10,7 @@ func NodeRules() Node { return Node{Stage: StageRules, Unstage: UnstageRules, Te
 // kubelet asks for something, its rules go first; when they only wait, or are done,
 // there may still be upkeep. An action of Nothing, Wait or Refuse needs no effect.
 func (n Node) Next(f *NodeFacts) (answer, do Action) {
-	if f.Record != nil {
-		f.Record = f.Record.On(f.Me)
-	}
+	f.Record = f.Record.On(f.Me)
 	answer, do = n.next(f)
 	return answer.stored(), do.stored()
 }

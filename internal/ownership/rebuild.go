@@ -79,12 +79,12 @@ func surplus(f *ControllerFacts) (Action, bool) {
 }
 
 // tooMany tells whether the volume has enough without the victim. Those on nodes that are leaving are no
-// others. One of them that works goes only when as many as shall be are ready on nodes that stay: it may still
+// others, nor is a writer that is missing and cannot be removed: rebuild would replace it again and again. One of them that works goes only when as many as shall be are ready on nodes that stay: it may still
 // have to shut a writer out.
 func tooMany(f *ControllerFacts, victim *Replica) bool {
 	v, others, ready := f.Record, 0, 0
 	for i := range v.Replicas {
-		if e := &v.Replicas[i]; e.Node != victim.Node && e.State.counts() && !f.leaving(e) {
+		if e := &v.Replicas[i]; e.Node != victim.Node && e.State.counts() && !f.leaving(e) && !(v.ownedBy(e.Node) && missing(f, e)) {
 			others++
 			if e.State == Ready && !f.node(e.Node).Lost {
 				ready++

@@ -141,6 +141,20 @@ func TestANodeOpensAnEpochBesideTheOthers(t *testing.T) {
 	}
 }
 
+func TestTheAgentDecidesAboutItsOwnWriter(t *testing.T) {
+	v := pair(Active)
+	facts := on("a", v, with(promised(v.On("a")), opened(e2), has()), mounted, reserved(ofA, ofB))
+	if _, a := NodeRules().Next(facts); a.Verb != Nothing {
+		t.Errorf("a writes, and so does b: %v: %s", a.Verb, a.Message())
+	}
+	if _, a := NodeRules().Next(on("c", v, with(has()), reserved(Key{}, ofA, ofB))); a.Verb != Nothing {
+		t.Errorf("c has opened no epoch: %v: %s", a.Verb, a.Message())
+	}
+	if answer, _ := NodeRules().Next(on("a", v, wanted, unread)); answer.Reason != RecordUnread {
+		t.Errorf("the record is unread: %v: %s", answer.Verb, answer.Message())
+	}
+}
+
 // observed are a controller's facts about a disk that several nodes write: which of them are silent.
 func observed(v *Volume, silent ...string) (*ControllerFacts, func(*ControllerFacts, string)) {
 	f := overseeing(v, alive, lost(silent...))
@@ -268,6 +282,18 @@ func TestAnOpenWriterKeepsItsAttachment(t *testing.T) {
 	expect(t, oversee(f, about), verdict{Nothing, Settled})
 	f, about = observed(both(state("a", Gone), func(v *Volume) { v.Replicas = v.Replicas[:2] }))
 	expect(t, oversee(f, about), verdict{Nothing, Settled})
+}
+
+// b is lost, and is not shut out yet. The attachment that was made in its place stays.
+func TestTheReplacementOfALostWriterIsNotOneTooMany(t *testing.T) {
+	v := pair(Active, asked("a", "b"), func(v *Volume) { v.Factor, v.Failover.Automatic = 2, true })
+	f, about := observed(v, "b")
+	expect(t, oversee(f, about), verdict{Wait, FenceRequested})
+	short := pair(Active, asked("a", "b"), func(v *Volume) { v.Factor, v.Replicas = 2, v.Replicas[:2] })
+	f, about = observed(short, "b")
+	expect(t, oversee(f, about), verdict{Record, TooFewReplicas})
+	f, about = observed(pair(Active, func(v *Volume) { v.Factor = 2 }))
+	expect(t, oversee(f, about), verdict{Record, TooManyReplicas})
 }
 
 func TestADiskExpiresAfterItsLastWriter(t *testing.T) {

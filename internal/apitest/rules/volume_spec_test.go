@@ -66,7 +66,7 @@ var createCases = map[string]struct {
 	"a block volume":                                   {change: block},
 	"a raw disk that several nodes write":              {change: many},
 	"a filesystem that several nodes write":            {change: all(many, func(v *v1alpha1.Volume) { v.Spec.VolumeMode, v.Spec.FSType = v1alpha1.Filesystem, v1alpha1.Ext4 }), refusal: sharedRaw},
-	"several nodes that write, and one that stands by": {change: all(many, func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 2 }), refusal: sharedRaw},
+	"several nodes that write, and one that stands by": {change: all(many, func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 2 })},
 	"several nodes that write a disk of which the target forgets who was shut out": {change: all(many, func(v *v1alpha1.Volume) {
 		v.Spec.Replication.Attachments.Persistent = false
 		v.Spec.Replication.Attachments.Disk = &v1alpha1.SharedDisk{Handle: "sim:///a", Identity: "naa.1"}

@@ -8,7 +8,7 @@ import (
 
 // The refusals of the schema for volumes that several nodes write.
 const (
-	sharedRaw      = "sharing Shared is for raw disks (volumeMode Block, kind Attachments, factor 1) whose reservations persist"
+	sharedRaw      = "sharing Shared is for raw disks (volumeMode Block, kind Attachments) whose reservations persist"
 	writersShared  = "status.ownership.writers is for volumes with sharing Shared"
 	newestIsFirst  = "of several writers the one with the newest epoch is the primary"
 	writerOnce     = "a node is one writer, and only the primary has the newest epoch"

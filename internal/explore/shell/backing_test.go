@@ -54,7 +54,8 @@ func (a attachment) falls() error                { return a.v.target.Crash(a.m.n
 
 func (a attachment) takes() bool {
 	view, err := a.Look(a.m.w.ctx, a.v.disk)
-	return err == nil && view.Link == ownership.Attached && (view.Holder == 0 || view.Holding)
+	registered := view.Registrants && view.Registered != 0
+	return err == nil && view.Link == ownership.Attached && (view.Holder == 0 || view.Holding || registered)
 }
 
 // attached is the shared disk of a volume at a machine.

@@ -155,7 +155,16 @@ func (x mounter) Bind(ctx context.Context, r mount.BindRequest) error {
 	if err := x.p.lingers(ctx, "Prepare", k.v.name); err != nil {
 		return err
 	}
-	return x.p.effect(ctx, local, "Bind", k.v.name, func() error { return k.bind(r.Target) })
+	return x.p.effect(ctx, local, "Bind", k.v.name, func() error {
+		if r.Source != "" {
+			return k.bind(r.Target)
+		}
+		e, err := x.p.m.opened(k.v.name)
+		if err != nil {
+			return err
+		}
+		return k.gives(r.Target, e)
+	})
 }
 
 // Unmount implements mount.Mounter.
@@ -175,14 +184,27 @@ var access = &csispec.VolumeCapability{
 	AccessType: &csispec.VolumeCapability_Mount{Mount: &csispec.VolumeCapability_MountVolume{FsType: "ext4"}},
 }
 
+// together is how a claim is used by several nodes at once.
+var together = &csispec.VolumeCapability{
+	AccessMode: &csispec.VolumeCapability_AccessMode{Mode: csispec.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER},
+	AccessType: &csispec.VolumeCapability_Block{Block: &csispec.VolumeCapability_BlockVolume{}},
+}
+
+func (p *plan) access() *csispec.VolumeCapability {
+	if p.together {
+		return together
+	}
+	return access
+}
+
 func (a *agent) stage(ctx context.Context, v *volume) error {
-	_, err := a.csi.NodeStageVolume(ctx, &csispec.NodeStageVolumeRequest{VolumeId: v.name, StagingTargetPath: v.stagePath(), VolumeCapability: access})
+	_, err := a.csi.NodeStageVolume(ctx, &csispec.NodeStageVolumeRequest{VolumeId: v.name, StagingTargetPath: v.stagePath(), VolumeCapability: a.p.w.plan.access()})
 	return err
 }
 
 func (a *agent) publish(ctx context.Context, v *volume, uid types.UID) error {
 	_, err := a.csi.NodePublishVolume(ctx, &csispec.NodePublishVolumeRequest{
-		VolumeId: v.name, StagingTargetPath: v.stagePath(), TargetPath: v.podPath(uid), VolumeCapability: access,
+		VolumeId: v.name, StagingTargetPath: v.stagePath(), TargetPath: v.podPath(uid), VolumeCapability: a.p.w.plan.access(),
 	})
 	return err
 }

@@ -28,7 +28,7 @@ func (w *world) kubernetes() {
 	w.nodes()
 	for _, v := range w.volumes {
 		pods := w.pods(v)
-		if len(pods) == 0 {
+		if len(pods) < w.plan.pods() {
 			w.counted++
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("%s-%d", v.short, w.counted), Labels: map[string]string{"volume": v.name}}}
 			p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
@@ -48,9 +48,13 @@ func (w *world) kubernetes() {
 // schedules binds a pod to a node from which its volume can be used.
 func (w *world) schedules(v *volume, p *corev1.Pod) {
 	var fit []string
+	used := map[string]bool{}
+	for _, other := range w.pods(v) {
+		used[other.Spec.NodeName] = true
+	}
 	for _, o := range w.api.all(kindOf(&corev1.Node{})) {
 		n := o.(*corev1.Node)
-		if n.Labels[v1alpha1.VolumeLabelPrefix+v.name] == v1alpha1.VolumeLabelValue && ready(n) && len(n.Spec.Taints) == 0 {
+		if n.Labels[v1alpha1.VolumeLabelPrefix+v.name] == v1alpha1.VolumeLabelValue && ready(n) && len(n.Spec.Taints) == 0 && !used[n.Name] {
 			fit = append(fit, n.Name)
 		}
 	}

@@ -21,7 +21,7 @@ func (d disks) call(ctx context.Context, what string, of shared.Disk, happens fu
 
 // Capabilities implements shared.Disks.
 func (d disks) Capabilities() shared.Capabilities {
-	return shared.Capabilities{Abort: true, Persistent: d.p.w.persistent, Types: []shared.Type{shared.WriteExclusive}}
+	return shared.Capabilities{Abort: true, Persistent: d.p.w.persistent, Types: []shared.Type{shared.WriteExclusive, shared.WriteExclusiveRegistrantsOnly}}
 }
 
 // Look implements shared.Disks.
@@ -58,7 +58,9 @@ func (d disks) Reserve(ctx context.Context, of shared.Disk, expect, key ownershi
 		if err != nil {
 			return err
 		}
-		if err = d.node(of).Reserve(ctx, of, expect, key); err == nil {
+		if err = d.node(of).Reserve(ctx, of, expect, key); err == nil && of.ManyWriters {
+			d.p.w.oracle.expels(d.p, expect, key)
+		} else if err == nil {
 			d.p.w.oracle.reserves(d.p, before.Holder, key)
 		}
 		return err

@@ -113,7 +113,12 @@ func (w *world) restores(v *volume, versions int) {
 }
 
 func (w *world) moves(v *volume) {
-	for _, p := range w.pods(v) {
+	pods := w.pods(v)
+	if len(pods) > 1 { // the others go on
+		d := rolled(w.seed, uint64(time.Since(w.began)), "moves", v.name)
+		pods = pods[d.below(len(pods)):][:1]
+	}
+	for _, p := range pods {
 		_ = w.api.remove(nil, p)
 	}
 	w.count("pods moved")

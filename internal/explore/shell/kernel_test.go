@@ -91,6 +91,22 @@ func (k *kernel) bind(path string) error {
 	return nil
 }
 
+// gives makes the device itself appear at the path of a pod.
+func (k *kernel) gives(path string, e lineage.Epoch) error {
+	w := k.m.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, uid := k.m.at(path)
+	if k.covered[uid] {
+		return fmt.Errorf("%w: something else is mounted at %s", provision.ErrConflict, path)
+	}
+	if _, bound := k.binds[uid]; !bound {
+		w.oracle.mounts(k, e)
+		k.binds[uid] = e
+	}
+	return nil
+}
+
 // runs says whether the container of a pod runs, or has begun and would find no volume. It is called with the world's
 // lock.
 func (k *kernel) runs(uid types.UID) bool {

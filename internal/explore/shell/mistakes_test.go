@@ -24,6 +24,8 @@ type mistake struct {
 	seen uint64
 	// ofCopies: it is looked for where volumes are copies.
 	ofCopies bool
+	// ofMany: it is looked for where two pods write each disk.
+	ofMany bool
 
 	files      seam[journal.Files]
 	disks      seam[shared.Disks]
@@ -39,6 +41,9 @@ type mistake struct {
 func (x *mistake) plan(seed uint64) plan {
 	if x.ofCopies {
 		return planOfCopies(seed)
+	}
+	if x.ofMany {
+		return planOfTogether(seed)
 	}
 	return planOf(seed)
 }
@@ -67,7 +72,7 @@ const (
 	outOfOrder    class = "a step left out"
 )
 
-var planted = slices.Concat(mistakesOfAgents, mistakesOfDisks, mistakesOfCopies, mistakesOfGuards, mistakesOfControllers)
+var planted = slices.Concat(mistakesOfAgents, mistakesOfDisks, mistakesOfCopies, mistakesOfMany, mistakesOfGuards, mistakesOfControllers)
 
 // attempts is how many schedules look for each mistake.
 var attempts = flag.Uint64("attempts", 300, "how many schedules look for each planted mistake")

@@ -40,12 +40,14 @@ type oracle struct {
 	begun map[string][]time.Time
 	// truths are those of volumes with copies.
 	truths map[string]*truth
+	// over is how many writes a disk had executed when the record said that an epoch of several is over.
+	over map[lineage.Epoch]int
 }
 
 func newOracle(w *world) *oracle {
 	return &oracle{
 		w: w, counts: map[string]int{}, owners: map[string]string{}, lost: map[lineage.Epoch]bool{}, acked: map[string][]string{},
-		back: map[string]bool{}, closed: map[string]uint64{}, truths: map[string]*truth{}, begun: map[string][]time.Time{}, renewed: map[string][]renewal{},
+		back: map[string]bool{}, closed: map[string]uint64{}, truths: map[string]*truth{}, begun: map[string][]time.Time{}, renewed: map[string][]renewal{}, over: map[lineage.Epoch]int{},
 	}
 }
 
@@ -76,7 +78,11 @@ func (o *oracle) record(who string, old, v *v1alpha1.Volume) {
 	if is == nil {
 		return
 	}
-	writes, e, heard := o.writes(v.Name, is), epochOf(is), o.w.heard()
+	if o.w.plan.together {
+		o.several(who, was, is, v.Name)
+		return
+	}
+	writes, e, heard := o.writes(v.Name, is.Primary.Node, epochOf(is)), epochOf(is), o.w.heard()
 	o.w.tells(who, "writes the record of %s: %s of %q in epoch %v, clean %t%s", o.w.short(v.Name), is.Primary.Phase, is.Primary.Node, e, is.Clean, entries(is))
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,9 +154,9 @@ func epochOf(r *v1alpha1.Ownership) lineage.Epoch {
 	return lineage.Epoch{Number: uint64(r.Epoch.Number), ID: r.Epoch.ID}
 }
 
-// writes says whether a pod on the record's primary can write in the record's epoch now.
-func (o *oracle) writes(volume string, r *v1alpha1.Ownership) (can bool) {
-	m := o.w.machine(r.Primary.Node)
+// writes says whether a pod on a node can write in an epoch now.
+func (o *oracle) writes(volume, node string, e lineage.Epoch) (can bool) {
+	m := o.w.machine(node)
 	if m == nil {
 		return false
 	}
@@ -163,7 +169,7 @@ func (o *oracle) writes(volume string, r *v1alpha1.Ownership) (can bool) {
 			return // what a node writes into its own copy after its fence is no part of the volume
 		}
 		for _, c := range k.containers {
-			can = can || !c.killed && c.epoch == epochOf(r)
+			can = can || !c.killed && c.epoch == e
 		}
 	})
 	return can
@@ -248,7 +254,7 @@ func (o *oracle) gave(k *kernel) {
 		return
 	}
 	r := one[v1alpha1.Volume](o.w.api, client.ObjectKey{Name: k.v.name}).Status.Ownership
-	if r != nil && r.Primary.Node == k.m.name && (r.Primary.Phase == v1alpha1.PrimaryActive || r.Primary.Phase == v1alpha1.PrimaryPreparing) {
+	if x := writerOn(r, k.m.name); x.Phase == v1alpha1.PrimaryActive || x.Phase == v1alpha1.PrimaryPreparing {
 		o.w.fail("%s has unstaged %s, and the record says that it owns it", k.m.name, k.v.short)
 	}
 }
@@ -293,17 +299,18 @@ func (o *oracle) ends(p *process, pod *corev1.Pod, v *v1alpha1.Volume) {
 	o.w.tells(p.name, "ends pod %s", pod.Name)
 	m := o.w.machine(pod.Spec.NodeName)
 	r := v.Status.Ownership
-	if m == nil || r == nil || r.Primary.Node != m.name || r.Primary.Phase != v1alpha1.PrimaryActive {
+	if m == nil || r == nil || writerOn(r, m.name).Phase != v1alpha1.PrimaryActive {
 		return
 	}
+	e := inEpoch(writerOn(r, m.name))
 	alive := false
 	o.w.locked(func() {
 		if k := m.kernels[volumeOf(pod)]; k != nil && m.up.Load() && k.containers[pod.UID] != nil {
 			c := k.containers[pod.UID]
-			alive = !c.killed && c.epoch == epochOf(r)
+			alive = !c.killed && c.epoch == e
 		}
 	})
 	if alive {
-		o.w.fail("%s ends pod %s, which writes in the present epoch %v", p.name, pod.Name, epochOf(r))
+		o.w.fail("%s ends pod %s, which writes in the present epoch %v", p.name, pod.Name, e)
 	}
 }

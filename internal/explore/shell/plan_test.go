@@ -19,6 +19,8 @@ type plan struct {
 	// writes that a failover may give up.
 	copies bool
 	loss   time.Duration
+	// together: two pods write each disk at once, on two nodes. known: the target knows a node's next session again.
+	together, known bool
 	// calm is how rare single faults of effects are.
 	calm int
 	// until is when all faults end at the earliest.
@@ -166,8 +168,8 @@ func (p *plan) ends() (last time.Duration) {
 
 func (p *plan) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "nodes=%d controllers=%d volumes=%d shares=%d persistent=%t late=%t calm=%d copies=%t loss=%v\n",
-		p.nodes, p.controllers, p.volumes, p.shares, p.persistent, p.late, p.calm, p.copies, p.loss)
+	fmt.Fprintf(&s, "nodes=%d controllers=%d volumes=%d shares=%d persistent=%t late=%t calm=%d copies=%t loss=%v together=%t known=%t\n",
+		p.nodes, p.controllers, p.volumes, p.shares, p.persistent, p.late, p.calm, p.copies, p.loss, p.together, p.known)
 	for _, e := range inTime(p.events) {
 		fmt.Fprintf(&s, "%8.3f %v\n", e.at.Seconds(), e)
 	}

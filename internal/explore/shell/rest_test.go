@@ -28,7 +28,11 @@ func (o *oracle) logs() {
 		var last lineage.Epoch
 		for i, w := range log {
 			node, known := seen[w.Epoch]
+			ended, over := o.over[w.Epoch]
 			switch {
+			case over && i >= ended:
+				o.fails("%s, write %d: epoch %v writes after its end", v.short, i, w.Epoch)
+			case o.w.plan.together && (!known || node == w.Node): // in any order
 			case known && node != w.Node:
 				o.fails("%s, write %d: epoch %v is written by %s and %s", v.short, i, w.Epoch, node, w.Node)
 			case known && w.Epoch != last:
@@ -54,39 +58,49 @@ func (o *oracle) restless() string {
 			return v.short + " has no record"
 		}
 		pods := o.w.pods(v)
-		if len(pods) != 1 {
+		if len(pods) != o.w.plan.pods() {
 			return fmt.Sprintf("%s has %d pods", v.short, len(pods))
 		}
-		p := pods[0]
-		m := o.w.machine(p.Spec.NodeName)
-		says := fmt.Sprintf("the record says %s of %q in epoch %v", r.Primary.Phase, r.Primary.Node, epochOf(r))
-		if m == nil || m.deleted.Load() {
-			return fmt.Sprintf("%s: pod %s has no node; %s", v.short, p.Name, says)
-		}
-		var c *container
-		said := ""
-		o.w.locked(func() {
-			if k := m.kernels[v.name]; k != nil && k.containers[p.UID] != nil {
-				x := *k.containers[p.UID]
-				c = &x
-			}
-			said = o.w.said[m.name+" "+v.short]
-		})
-		switch {
-		case c == nil && p.Status.Phase == corev1.PodRunning:
-			return fmt.Sprintf("%s: pod %s on %s keeps a dead mount (%s); %s", v.short, p.Name, m.name, said, says)
-		case c == nil:
-			return fmt.Sprintf("%s: pod %s on %s has no volume (%s); %s", v.short, p.Name, m.name, said, says)
-		case time.Since(c.wrote) > 6*time.Second:
-			return fmt.Sprintf("%s: pod %s on %s cannot write in epoch %v; %s", v.short, p.Name, m.name, c.epoch, says)
-		case r.Primary.Node != m.name || r.Primary.Phase != v1alpha1.PrimaryActive:
-			return fmt.Sprintf("%s: pod %s on %s writes in epoch %v, and %s", v.short, p.Name, m.name, c.epoch, says)
-		}
-		if o.w.plan.copies {
-			if why := o.same(v, r, m); why != "" {
+		for _, p := range pods {
+			if why := o.starves(v, r, p); why != "" {
 				return why
 			}
 		}
+	}
+	return ""
+}
+
+// starves says why a pod does not write its volume.
+func (o *oracle) starves(v *volume, r *v1alpha1.Ownership, p *corev1.Pod) string {
+	m := o.w.machine(p.Spec.NodeName)
+	says := fmt.Sprintf("the record says %s of %q in epoch %v", r.Primary.Phase, r.Primary.Node, epochOf(r))
+	if o.w.plan.together {
+		says = fmt.Sprintf("the record says %+v", r.Writers)
+	}
+	if m == nil || m.deleted.Load() {
+		return fmt.Sprintf("%s: pod %s has no node; %s", v.short, p.Name, says)
+	}
+	var c *container
+	said := ""
+	o.w.locked(func() {
+		if k := m.kernels[v.name]; k != nil && k.containers[p.UID] != nil {
+			x := *k.containers[p.UID]
+			c = &x
+		}
+		said = o.w.said[m.name+" "+v.short]
+	})
+	switch {
+	case c == nil && p.Status.Phase == corev1.PodRunning:
+		return fmt.Sprintf("%s: pod %s on %s keeps a dead mount (%s); %s", v.short, p.Name, m.name, said, says)
+	case c == nil:
+		return fmt.Sprintf("%s: pod %s on %s has no volume (%s); %s", v.short, p.Name, m.name, said, says)
+	case time.Since(c.wrote) > 6*time.Second:
+		return fmt.Sprintf("%s: pod %s on %s cannot write in epoch %v; %s", v.short, p.Name, m.name, c.epoch, says)
+	case writerOn(r, m.name).Phase != v1alpha1.PrimaryActive:
+		return fmt.Sprintf("%s: pod %s on %s writes in epoch %v, and %s", v.short, p.Name, m.name, c.epoch, says)
+	}
+	if o.w.plan.copies {
+		return o.same(v, r, m)
 	}
 	return ""
 }

@@ -202,10 +202,14 @@ func (w *world) volumeOf(i int) *volume {
 	} else {
 		v.identity = provision.Identity("wwn:" + v.short)
 		v.disk = shared.Disk{Volume: v.name, Handle: "sim:///" + v.short, Identity: v.identity, Persistent: w.persistent}
-		v.target = simdisk.New(simdisk.Config{Identity: v.identity, Shares: w.plan.shares, Persistent: w.persistent, Late: w.plan.late})
+		v.target = simdisk.New(simdisk.Config{Identity: v.identity, Shares: w.plan.shares, Persistent: w.persistent, Late: w.plan.late, Known: w.plan.known})
 		spec.Replication = v1alpha1.Replication{
 			Factor: int32(min(2, w.plan.shares)), Kind: v1alpha1.ReplicationAttachments, Failover: &v1alpha1.Failover{Automatic: true},
 			Attachments: &v1alpha1.Attachments{MaxShares: int32(w.plan.shares), Persistent: w.persistent, Disk: &v1alpha1.SharedDisk{Handle: v.disk.Handle, Identity: string(v.identity)}},
+		}
+		if w.plan.together {
+			v.disk.ManyWriters = true
+			spec.Sharing, spec.VolumeMode, spec.FSType, spec.Replication.Factor = v1alpha1.Shared, v1alpha1.Block, "", 1
 		}
 	}
 	w.makes(&v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: v.name}, Spec: spec})
