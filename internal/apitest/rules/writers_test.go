@@ -99,6 +99,10 @@ var writersCases = map[string]ownershipCase{
 	"a writer mends the record of itself": {volume: many, before: left, by: "n2", change: writer(1, func(w *v1alpha1.Writer) {
 		w.Phase, w.Epoch = v1alpha1.PrimaryActive, v1alpha1.Epoch{Number: 4, ID: "other"}
 	}), refusal: writerChart},
+	"a node forgets one that has ended and has no entry": {volume: many, before: all(left, theOtherWay, phased(0, v1alpha1.PrimaryReleased), owns(func(o *v1alpha1.Ownership) {
+		o.Replicas = o.Replicas[1:]
+	})), by: "n2", change: owns(func(o *v1alpha1.Ownership) { o.Writers = o.Writers[1:] })},
+	"a node forgets one that has an entry":             {volume: many, before: left, by: "n1", change: owns(func(o *v1alpha1.Ownership) { o.Writers = o.Writers[:1] }), refusal: agentWriter},
 	"a node says that another one has released":        {volume: many, before: twoWrite, by: "n1", change: phased(1, v1alpha1.PrimaryReleased), refusal: agentWriter},
 	"a node begins an epoch for another":               {volume: many, before: left, by: "n1", change: joins("n2", 6), refusal: agentWriter},
 	"a node fences itself":                             {volume: many, before: theOtherWay, by: "n1", change: phased(0, v1alpha1.PrimaryFenced), refusal: agentOwnEpoch},
