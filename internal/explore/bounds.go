@@ -70,8 +70,8 @@ func LargeBounds() []Named {
 			SettleEvery: 256}},
 		{"two nodes, a backup comes back", Bounds{Config: snapshots(2, 2), Writes: 1, Wants: 2, Restores: 1, SettleEvery: 256}},
 		{"a shared disk changes hands twice", Bounds{Config: attachments(2), Writes: 1, Wants: 2, PowerOffs: 1, Controllers: 1, SettleEvery: 64}},
-		{"two nodes write a disk, and one may be shut out", Bounds{Config: manual(together(2)), Wants: 2, Writes: 1, PowerOffs: 1, Approvals: 1,
-			Controllers: 1, Prompt: true, SettleEvery: 256}},
+		{"a disk of several writers that waits for a word", Bounds{Config: manual(together(2)), Wants: 1, Writes: 1, PowerOffs: 1, Approvals: 1,
+			Controllers: 1, Prompt: true, SettleEvery: 64}},
 		{"removals with two leaders", Bounds{Config: snapshots(3, 3), Factors: 2, Crashes: 1, Ticks: 2, Controllers: 2,
 			Prompt: true, Delays: 1, SettleEvery: 256}},
 	}
@@ -82,6 +82,8 @@ func UnfinishedBounds() []Named {
 	return []Named{
 		{"three nodes, three snapshots, a crash, a delay", Bounds{Config: snapshots(3, 3), Writes: 2, Wants: 2, Outages: 1, Controllers: 1,
 			Prompt: true, Delays: 1, SettleEvery: 256}},
+		{"two nodes write a disk, and one may be shut out", Bounds{Config: manual(together(2)), Wants: 2, Writes: 1, PowerOffs: 1, Approvals: 1,
+			Controllers: 1, Prompt: true, SettleEvery: 256}},
 		{"a shared disk with pauses", Bounds{Config: attachments(3), Writes: 1, Wants: 2, PowerOffs: 1, Pauses: 1, Controllers: 1,
 			Prompt: true, Delays: 1, SettleEvery: 256}},
 	}

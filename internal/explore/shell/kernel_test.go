@@ -42,8 +42,8 @@ type container struct {
 	epoch  lineage.Epoch
 	stop   context.CancelFunc
 	killed bool
-	// wrote is when a write was last acknowledged.
-	wrote time.Time
+	// began is when it began, and wrote when a write was last acknowledged.
+	began, wrote time.Time
 	// waiting are writes that no sync has acknowledged.
 	waiting []string
 }
@@ -135,7 +135,7 @@ func (k *kernel) starts(uid types.UID) error {
 		return err
 	}
 	ctx, stop := context.WithCancel(k.m.os.ctx)
-	c := &container{uid: uid, k: k, device: device, epoch: e, stop: stop}
+	c := &container{uid: uid, k: k, device: device, epoch: e, stop: stop, began: time.Now()}
 	k.containers[uid], k.m.ran[uid] = c, true
 	w.tells(k.m.name, "runs a pod with %s in epoch %v", k.v.short, e)
 	go c.lives(ctx, k.m.os)
