@@ -146,7 +146,7 @@ var diskEdits = map[string]func(w *World){
 // manyEdits do the same to a world in which several nodes write.
 var manyEdits = map[string]func(w *World){
 	"a registration of a session that is over": func(w *World) { w.disk.old[1] = ownership.Key{Node: "b", Epoch: other} },
-	"a reservation for all":                    func(w *World) { w.disk.registrants = true },
+	"a reservation for one node":               func(w *World) { w.disk.registrants = false },
 	"a target that lost its reservation":       func(w *World) { w.truth.cleared = true },
 	"an epoch that was released":               func(w *World) { w.truth.released = []lineage.Epoch{w.nodes[1].copy.Opened} },
 	"no other writer":                          record(func(v *ownership.Volume) { v.Writers = nil }),
