@@ -75,6 +75,9 @@ func object(t testing.TB, v *ownership.Volume) *v1alpha1.Volume {
 		Factor: int32(v.Factor), Kind: v1alpha1.ReplicationKind(v.Kind.String()),
 		Failover: &v1alpha1.Failover{Automatic: v.Failover.Automatic, MaxDataLoss: &metav1.Duration{Duration: v.Failover.MaxDataLoss}},
 	}
+	if v.Sharing.ManyWriters {
+		o.Spec.Sharing, o.Spec.VolumeMode = v1alpha1.Shared, v1alpha1.Block
+	}
 	if v.Kind.Traits().Attaches {
 		o.Spec.Replication.Attachments = &v1alpha1.Attachments{MaxShares: int32(v.Sharing.MaxShares), Persistent: v.Sharing.Persistent}
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/podlife"
 )
@@ -124,11 +125,16 @@ func shut(v *ownership.Volume, e *ownership.Replica) bool {
 // it. A node that was cut off stops its writers, gives the epoch up, and releases it when the API server is
 // there again. Within one boot a kubelet stages a volume for a pod once, so the mount stays dead. After another
 // boot it stages anew, and such a pod waits for that.
-func stranded(v *ownership.Volume, pods []corev1.Pod, boot func(node string) string) (dead []*corev1.Pod) {
+//
+// Where several nodes write, a node that its disk does not know any more gives the epoch up as well, and releases it only
+// when no pod has the device open: such a pod is one that gets errors of I/O for as long as it lives.
+func stranded(v *ownership.Volume, pods []corev1.Pod, peers []ownership.Peer, boot func(node string) string) (dead []*corev1.Pod) {
 	for i := range pods {
 		p := &pods[i]
-		last := v.On(p.Spec.NodeName).Primary
-		if last.Phase != ownership.Released || last.Boot == "" || p.Spec.NodeName != last.Node {
+		own := v.On(p.Spec.NodeName)
+		last := own.Primary
+		over := last.Phase == ownership.Released || v.Sharing.ManyWriters && last.Phase == ownership.Active && gaveUp(peers, last.Node, own.Epoch)
+		if !over || last.Boot == "" || p.Spec.NodeName != last.Node {
 			continue
 		}
 		if podlife.Begun(p) && !podlife.Ended(p) && p.DeletionTimestamp == nil && boot(p.Spec.NodeName) == last.Boot {
@@ -136,6 +142,11 @@ func stranded(v *ownership.Volume, pods []corev1.Pod, boot func(node string) str
 		}
 	}
 	return dead
+}
+
+// gaveUp tells whether the node answers that it has given the epoch up.
+func gaveUp(peers []ownership.Peer, node string, e lineage.Epoch) bool {
+	return slices.ContainsFunc(peers, func(p ownership.Peer) bool { return p.Node == node && p.Copy.GaveUp(e) })
 }
 
 // usable are the nodes from which a volume can be used, in order: those with a ready replica, and the

@@ -377,7 +377,7 @@ func (r *Reconciler) closed(ctx context.Context, q *question) error {
 			return fmt.Errorf("reading node %s: %w", name, err)
 		}
 	}
-	q.stranded = stranded(q.facts.Record, q.pods, func(node string) string { return q.boots[node] })
+	q.stranded = stranded(q.facts.Record, q.pods, q.facts.Peers, func(node string) string { return q.boots[node] })
 	behind, doubt := leftBehind(q.facts.Record, q.pods, func(node string) bool { return q.away[node] }, func(node string) bool {
 		return slices.ContainsFunc(q.facts.Peers, func(p ownership.Peer) bool { return p.Node == node })
 	})

@@ -222,7 +222,8 @@ func next(q *question, a *ownership.Action) time.Duration {
 		due = append(due, soon)
 	case urgent, a.Verb == ownership.Wait, len(q.stranded) > 0, nowhere(q), unowned(q):
 		due = append(due, later)
-	case f.Record.Primary.Phase == ownership.Active && len(f.Record.Replicas) < f.Record.Factor:
+	case f.Record.Primary.Phase == ownership.Active && len(f.Record.Replicas) < f.Record.Factor,
+		f.Record.Sharing.ManyWriters && len(f.Record.Writing()) > 0: // that a node has given its epoch up, only the node says
 		due = append(due, seldom)
 	}
 	if e := f.Record.ExpireAt; !e.IsZero() {

@@ -41,7 +41,7 @@ func TestWhichPodsKeepADeadMountOnANodeThatReleased(t *testing.T) {
 			if test.boot == "" {
 				v.Primary.Boot = ""
 			}
-			got := stranded(v, []corev1.Pod{*test.pod}, func(string) string { return test.boot })
+			got := stranded(v, []corev1.Pod{*test.pod}, nil, func(string) string { return test.boot })
 			if len(got) > 0 != test.strand {
 				t.Errorf("it is stranded: %v", len(got) > 0)
 			}

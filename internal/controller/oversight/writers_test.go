@@ -1,0 +1,99 @@
+package oversight
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/record"
+)
+
+var e3 = lineage.Epoch{Number: 3, ID: "three"}
+
+// together is a disk that n1 writes in epoch 2, and n2 in epoch 3.
+func together(edits ...func(*ownership.Volume)) *ownership.Volume {
+	return shared(append([]func(*ownership.Volume){func(v *ownership.Volume) {
+		v.Factor, v.Sharing = 1, ownership.Sharing{MaxShares: 3, Persistent: true, ManyWriters: true}
+		v.Writers = []ownership.Writer{{Primary: v.Primary, Epoch: e2}}
+		v.Epoch, v.Primary.Node = e3, "n2"
+		v.Lineage = append(v.Lineage, lineage.Branch{Epoch: e3})
+	}}, edits...)...)
+}
+
+func writerIs(p ownership.Phase) func(*ownership.Volume) {
+	return func(v *ownership.Volume) { v.Writers[0].Primary.Phase = p }
+}
+
+func TestOfSeveralWritersOneThatLostItsPowerIsShutOutAndTheOtherKeepsItsPod(t *testing.T) {
+	inWorld(t, cluster(t, together(), pod("lost", "n1"), pod("other", "n2")), func(w *world) {
+		r := w.controller()
+		w.passes(ownership.WatchFirst)
+		w.oversees(r)
+		w.dead["n1"] = true
+		w.passes(time.Minute)
+		w.oversees(r)
+		v := recordOf(w)
+		if asked := v.On("n1").FenceRequest; asked.Executor != "n2" || asked.Epoch != e2 || v.On("n2").FenceRequest != (ownership.FenceRequest{}) {
+			t.Fatalf("asked to shut a writer out: %+v", v.AllWriters())
+		}
+		w.becomes(func(v *ownership.Volume) { v.Replicas[1].Fenced = e2 })
+		w.oversees(r)
+		if v := recordOf(w); v.On("n1").Primary.Phase != ownership.Fenced || v.On("n2").Primary.Phase != ownership.Active {
+			t.Errorf("the writers are %+v", v.AllWriters())
+		}
+		if diff := cmp.Diff([]string{"other"}, w.pods()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func recordOf(w *world) *ownership.Volume {
+	w.t.Helper()
+	v, err := record.From(w.volume())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v
+}
+
+func TestWhichPodsOfSeveralWritersAreLeftBehindOrStranded(t *testing.T) {
+	here := func(string) bool { return false }
+	answered := func(string) bool { return true }
+	over := []ownership.Peer{{Node: "n1", Copy: ownership.Copy{Opened: e2, Closed: e2}}}
+	for name, test := range map[string]struct {
+		record         *ownership.Volume
+		peers          []ownership.Peer
+		behind, strand bool
+	}{
+		"both write":                                          {record: together()},
+		"the other one is fenced":                             {record: together(phase(ownership.Fenced))},
+		"its writer is fenced":                                {record: together(writerIs(ownership.Fenced)), behind: true},
+		"its writer has released":                             {record: together(writerIs(ownership.Released)), strand: true},
+		"its writer says that it has given the epoch up":      {record: together(), peers: over, strand: true},
+		"the other one says that it has given its own up":     {record: together(), peers: []ownership.Peer{{Node: "n2", Copy: ownership.Copy{Opened: e3, Closed: e3}}}},
+		"its writer says so of the epoch before":              {record: together(), peers: []ownership.Peer{{Node: "n1", Copy: ownership.Copy{Opened: e2, Closed: e1}}}},
+		"its writer says so, and has not begun the epoch":     {record: together(writerIs(ownership.Preparing)), peers: over},
+		"the one writer of a disk says so, and is waited for": {record: shared(), peers: over},
+	} {
+		pods := []corev1.Pod{*pod("p", "n1")}
+		end, _ := leftBehind(test.record, pods, here, answered)
+		dead := stranded(test.record, pods, test.peers, func(string) string { return boot })
+		if len(end) > 0 != test.behind || len(dead) > 0 != test.strand {
+			t.Errorf("%s: left behind %v, stranded %v", name, len(end) > 0, len(dead) > 0)
+		}
+	}
+}
+
+func TestADiskThatSeveralNodesWriteCanBeUsedFromAnyNodeWithASlot(t *testing.T) {
+	q := &question{facts: ownership.ControllerFacts{Record: together(), Nodes: []ownership.Machine{
+		{Name: "n1"}, {Name: "n2"}, {Name: "n3", Fits: true, Slots: 1}, {Name: "n4", Fits: true},
+	}}, pods: []corev1.Pod{*pod("waits", "", pending)}}
+	if got := append(usable(q.facts.Record, nil), open(q)...); !slices.Equal(got, []string{"n1", "n2", "n3"}) || !nowhere(q) {
+		t.Errorf("a pod can go to %v, and is looked at again: %v", got, nowhere(q))
+	}
+}
