@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -75,18 +76,20 @@ func TestSeveralNodesWriteADiskAndTheOneThatIsLostIsShutOut(t *testing.T) {
 		return p.UID != first && p.Spec.NodeName != "" && p.Spec.NodeName != node && p.Spec.NodeName != pods[1].Spec.NodeName
 	}), "replacing the pod")
 	b.awaitRunning(pods[0])
-	again := b.acknowledges(pods[0])
-	b.eventually("the pod writes on where it was", func() bool { return again.Load() > lost.Load() })
+	next := b.acknowledges(pods[0])
+	b.eventually("the pod writes on where it was", func() bool { return next.Load() > lost.Load() })
 
 	resume()
-	b.awaitVolume(v, "given up by the node that slept", func(v *v1alpha1.Volume) bool { return saysStopped(v, node) })
-	for i, acknowledged := range []int64{again.Load(), other.Load()} {
+	ctx, cancel := context.WithTimeout(b.ctx, again)
+	defer cancel()
+	b.must(cluster.Await(ctx, b.Cluster, v, "given up by the node that slept", func(v *v1alpha1.Volume) bool { return saysStopped(v, node) }), "waiting for the node, whose watchdog resets it")
+	for i, acknowledged := range []int64{next.Load(), other.Load()} {
 		if n := number(t, file, i); n < acknowledged {
 			t.Errorf("pod %d has acknowledged %d, and the disk has %d: a node that was shut out has written", i, acknowledged, n)
 		}
 	}
-	at, now := other.Load(), again.Load()
-	b.eventually("both nodes write on", func() bool { return other.Load() > at && again.Load() > now })
+	at, now := other.Load(), next.Load()
+	b.eventually("both nodes write on", func() bool { return other.Load() > at && next.Load() > now })
 }
 
 // apart makes a StatefulSet of two pods that use one claim on two nodes.
