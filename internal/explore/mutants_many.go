@@ -143,7 +143,7 @@ var manyMutants = []Mutant{
 		r.Oversee = r.Oversee.Alter("expire", alone)
 	}},
 	{"takes-the-place", "whoever opens an epoch takes the place of the writer before", func(r *Rules) {
-		r.Stage = r.Stage.Alter("take over", correcting(func(f *ownership.NodeFacts, a *ownership.Action) {
+		r.Stage = r.Stage.Alter("take over", correcting(func(_ *ownership.NodeFacts, a *ownership.Action) {
 			newest := lineage.Epoch{}
 			for _, o := range a.Next.Writers {
 				if o.Epoch.Number > newest.Number {

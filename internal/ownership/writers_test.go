@@ -252,7 +252,7 @@ func TestAControllerAsksAboutWritersThatTheRecordForgot(t *testing.T) {
 	f, _ = observed(volume(many, writing("a", e2, Active)))
 	of("c", func(peer *Peer) { peer.Copy.Opened, peer.Copy.Closed = e3, e3 })(f)
 	of("b", func(peer *Peer) { peer.Copy.Opened = e3 })(f)
-	oversee(f, func(f *ControllerFacts, writer string) { asked[writer]++ })
+	oversee(f, func(_ *ControllerFacts, writer string) { asked[writer]++ })
 	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1, "": 1}, asked); diff != "" {
 		t.Errorf("it asks about others: %s", diff)
 	}
