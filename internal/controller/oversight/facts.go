@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/podlife"
 )
@@ -131,22 +130,33 @@ func shut(v *ownership.Volume, e *ownership.Replica) bool {
 func stranded(v *ownership.Volume, pods []corev1.Pod, peers []ownership.Peer, boot func(node string) string) (dead []*corev1.Pod) {
 	for i := range pods {
 		p := &pods[i]
-		own := v.On(p.Spec.NodeName)
-		last := own.Primary
-		over := last.Phase == ownership.Released || v.Sharing.ManyWriters && last.Phase == ownership.Active && gaveUp(peers, last.Node, own.Epoch)
-		if !over || last.Boot == "" || p.Spec.NodeName != last.Node {
-			continue
-		}
-		if podlife.Begun(p) && !podlife.Ended(p) && p.DeletionTimestamp == nil && boot(p.Spec.NodeName) == last.Boot {
+		began := overIn(v, peers, p.Spec.NodeName)
+		if began != "" && podlife.Begun(p) && !podlife.Ended(p) && p.DeletionTimestamp == nil && boot(p.Spec.NodeName) == began {
 			dead = append(dead, p)
 		}
 	}
 	return dead
 }
 
-// gaveUp tells whether the node answers that it has given the epoch up.
-func gaveUp(peers []ownership.Peer, node string, e lineage.Epoch) bool {
-	return slices.ContainsFunc(peers, func(p ownership.Peer) bool { return p.Node == node && p.Copy.GaveUp(e) })
+// overIn is the boot of the node in which its last epoch began, if that was released, or, of several writers, if the
+// node itself answers that it has given it up: a backup may have forgotten the epoch. It is empty if neither is so.
+func overIn(v *ownership.Volume, peers []ownership.Peer, node string) (boot string) {
+	own := v.On(node)
+	switch {
+	case own.Primary.Node != node || own.Primary.Phase == ownership.Preparing:
+		return ""
+	case own.Primary.Phase == ownership.Released && own.Primary.Boot != "":
+		return own.Primary.Boot
+	case !v.Sharing.ManyWriters || own.Primary.Phase == ownership.Fenced:
+		return ""
+	}
+	for i := range peers {
+		c := &peers[i].Copy
+		if peers[i].Node == node && c.GaveUp(c.Opened) && c.Opened.Number >= own.Epoch.Number && c.Promise.Epoch == c.Opened {
+			return c.Promise.Boot
+		}
+	}
+	return ""
 }
 
 // usable are the nodes from which a volume can be used, in order: those with a ready replica, and the

@@ -64,21 +64,26 @@ func recordOf(w *world) *ownership.Volume {
 func TestWhichPodsOfSeveralWritersAreLeftBehindOrStranded(t *testing.T) {
 	here := func(string) bool { return false }
 	answered := func(string) bool { return true }
-	over := []ownership.Peer{{Node: "n1", Copy: ownership.Copy{Opened: e2, Closed: e2}}}
+	says := func(node string, opened, closed lineage.Epoch) []ownership.Peer {
+		return []ownership.Peer{{Node: node, Copy: ownership.Copy{Promise: ownership.Promise{Epoch: opened, Boot: boot}, Opened: opened, Closed: closed}}}
+	}
+	over := says("n1", e2, e2)
 	for name, test := range map[string]struct {
 		record         *ownership.Volume
 		peers          []ownership.Peer
 		behind, strand bool
 	}{
-		"both write":                                          {record: together()},
-		"the other one is fenced":                             {record: together(phase(ownership.Fenced))},
-		"its writer is fenced":                                {record: together(writerIs(ownership.Fenced)), behind: true},
-		"its writer has released":                             {record: together(writerIs(ownership.Released)), strand: true},
-		"its writer says that it has given the epoch up":      {record: together(), peers: over, strand: true},
-		"the other one says that it has given its own up":     {record: together(), peers: []ownership.Peer{{Node: "n2", Copy: ownership.Copy{Opened: e3, Closed: e3}}}},
-		"its writer says so of the epoch before":              {record: together(), peers: []ownership.Peer{{Node: "n1", Copy: ownership.Copy{Opened: e2, Closed: e1}}}},
-		"its writer says so, and has not begun the epoch":     {record: together(writerIs(ownership.Preparing)), peers: over},
-		"the one writer of a disk says so, and is waited for": {record: shared(), peers: over},
+		"both write":                                                    {record: together()},
+		"the other one is fenced":                                       {record: together(phase(ownership.Fenced))},
+		"its writer is fenced":                                          {record: together(writerIs(ownership.Fenced)), behind: true},
+		"its writer has released":                                       {record: together(writerIs(ownership.Released)), strand: true},
+		"its writer says that it has given the epoch up":                {record: together(), peers: over, strand: true},
+		"the other one says that it has given its own up":               {record: together(), peers: says("n2", e3, e3)},
+		"its writer says so of the epoch before":                        {record: together(), peers: says("n1", e2, e1)},
+		"its writer says so, and has not begun the epoch":               {record: together(writerIs(ownership.Preparing)), peers: over},
+		"a backup has forgotten the epoch that its writer has given up": {record: together(func(v *ownership.Volume) { v.Writers = nil }), peers: says("n1", e2, e2), strand: true},
+		"a backup has forgotten the epoch in which its writer writes":   {record: together(func(v *ownership.Volume) { v.Writers = nil }), peers: says("n1", e2, e1)},
+		"the one writer of a disk says so, and is waited for":           {record: shared(), peers: over},
 	} {
 		pods := []corev1.Pod{*pod("p", "n1")}
 		end, _ := leftBehind(test.record, pods, here, answered)

@@ -290,6 +290,9 @@ func (o *oracle) acknowledged(v *volume, data []string) {
 // began notes that a pod got its volume.
 func (o *oracle) began(types.UID) { o.w.count("pods begun") }
 
+// refusedFor is for how long the disk must have refused the pod of one of several writers that a controller ends.
+const refusedFor = 10 * time.Second
+
 // ends judges the end of a pod that is not asked for by its workload. The API server has accepted the request.
 func (o *oracle) ends(p *process, pod *corev1.Pod, v *v1alpha1.Volume) {
 	if p.kind != "controller" {
@@ -307,7 +310,7 @@ func (o *oracle) ends(p *process, pod *corev1.Pod, v *v1alpha1.Volume) {
 	o.w.locked(func() {
 		if k := m.kernels[volumeOf(pod)]; k != nil && m.up.Load() && k.containers[pod.UID] != nil {
 			c := k.containers[pod.UID]
-			alive = !c.killed && c.epoch == e
+			alive = !c.killed && c.epoch == e && (!o.w.plan.together || time.Since(c.wrote) < refusedFor)
 		}
 	})
 	if alive {

@@ -73,7 +73,6 @@ func (w *world) settles() {
 		if why = w.oracle.restless(); why != "" {
 			since = time.Time{}
 			w.approves()
-			w.endsDead()
 			continue
 		}
 		if since.IsZero() {

@@ -2,9 +2,6 @@ package shell
 
 import (
 	"testing"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/lineage"
@@ -105,34 +102,6 @@ func (o *oracle) phase(who, volume string, before, x v1alpha1.Writer, writes boo
 		o.counts["releases"]++
 		if o.over[e] = executed; writes {
 			o.fails("%s releases %s, and a pod on %s can write in epoch %v", who, volume, x.Node, e)
-		}
-	}
-}
-
-// patience is for how long a person lets a pod be that cannot write to its raw device.
-const patience = 20 * time.Second
-
-// endsDead is a person who ends pods whose device is dead. Where several nodes write, the end of a session is the end of
-// its epoch, and nothing of the product ends a pod that keeps the device open.
-func (w *world) endsDead() {
-	for _, v := range w.volumes {
-		for _, p := range w.pods(v) {
-			m := w.machine(p.Spec.NodeName)
-			if !w.plan.together || m == nil || p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil {
-				continue
-			}
-			dead := true
-			w.locked(func() {
-				k := m.kernels[v.name]
-				if k != nil && k.containers[p.UID] != nil {
-					c := k.containers[p.UID]
-					dead = time.Since(c.wrote) > patience && time.Since(c.began) > patience
-				}
-			})
-			if dead {
-				w.count("dead pods ended by people")
-				_ = w.api.remove(nil, p)
-			}
 		}
 	}
 }
