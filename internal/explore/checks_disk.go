@@ -23,8 +23,8 @@ func (w diskJudge) ended(e lineage.Epoch) bool {
 // disk again. No rule can help that.
 func (w diskJudge) helpless() bool { return w.truth.cleared && w.disk.holder == ownership.Key{} }
 
-// checkShutsOut judges the decision to remove a registration: that of a writer at work goes only if somebody has asked for
-// it, or if nobody can know of its epoch.
+// checkShutsOut judges a node's decision to remove a registration. It may remove that of a writer at work only if the
+// record asks for that, or if the record does not know the writer's epoch and the writer does not answer.
 func (w diskJudge) checkShutsOut(i int, a *ownership.Action, read *ownership.Volume) {
 	if !w.cfg.Many || a.Verb != ownership.Reserve || read == nil {
 		return

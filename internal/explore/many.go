@@ -36,7 +36,7 @@ func (w recordJudge) checkWriters(old, v *ownership.Volume) {
 	}
 }
 
-// fittingPods leaves as many pods as the disk has shares for. Nobody may want a volume that is being deleted.
+// fittingPods ends the pods for which the disk has no share left, and all pods of a volume that is being deleted.
 func (w ending) fittingPods(v *ownership.Volume, left int) {
 	for i := range w.nodes {
 		if !w.nodes[i].wanted {

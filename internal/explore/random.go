@@ -111,11 +111,7 @@ func (s Source) Event(w *World, last Event, worked bool) Event {
 	if e, ok := s.plot(w); ok {
 		return e
 	}
-	lottery := lotteries[0][s.storm]
-	if w.cfg.Kind.Traits().Reserves {
-		lottery = lotteries[1][s.storm]
-	}
-	e := Event{Kind: lottery[s.r.IntN(len(lottery))]}
+	e := Event{Kind: s.kind(w)}
 	nodes := w.cfg.Nodes
 	switch e.Kind {
 	case agentSteps:
@@ -161,6 +157,15 @@ func (s Source) Event(w *World, last Event, worked bool) Event {
 		}
 	}
 	return e
+}
+
+// kind draws what happens next.
+func (s Source) kind(w *World) Kind {
+	lottery := lotteries[0][s.storm]
+	if w.cfg.Kind.Traits().Reserves {
+		lottery = lotteries[1][s.storm]
+	}
+	return lottery[s.r.IntN(len(lottery))]
 }
 
 // fitting draws a node to which the event can happen, if there is one.

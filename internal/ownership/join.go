@@ -54,8 +54,8 @@ func join(f *NodeFacts) (Action, bool) {
 	return next()
 }
 
-// protect reserves the disk again for a writer that is registered, should nobody hold it. Then the disk would take
-// the writes of those that were shut out, too. It lets nobody in.
+// protect has a writer that is registered reserve the disk again if nobody holds the reservation: such a disk takes the
+// writes of nodes that were shut out, too. The writer itself gains nothing by it.
 func protect(f *NodeFacts) (Action, bool) {
 	d, mine := &f.Disk, Key{Node: f.Me, Epoch: f.Copy.Opened}
 	if d.Link != Attached || d.Holder != 0 || f.Record == nil || !f.Record.Sharing.ManyWriters || d.Registered != mine.Raw() || !f.Mounted {
