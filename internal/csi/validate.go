@@ -42,7 +42,7 @@ func unfit(d driver.Driver, v volumes.Volume, r *csi.ValidateVolumeCapabilitiesR
 	case err != nil:
 		return err.Error()
 	case use.many && !v.ManyWriters:
-		return "one node at a time writes the volume"
+		return "the volume was not made for ReadWriteMany: one node at a time writes it"
 	case use.mode != v.Mode:
 		return fmt.Sprintf("the volume is a %s volume", v.Mode)
 	case use.fsType != "" && use.fsType != v.FSType:

@@ -7,32 +7,31 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// changing is the node about whose epoch a record was changed, or that of its primary if it is about none.
-func changing(old, v *ownership.Volume) string {
+// changes are the nodes of which a record says another epoch, phase or fence request than before. A writer that it has
+// forgotten, because the epoch was over, is none of them.
+func changes(old, v *ownership.Volume) (nodes []string) {
 	for _, n := range names[:maxNodes] {
 		a, b := old.On(n), v.On(n)
-		if writerForgotten(a, b) {
-			continue
+		forgotten := b.Epoch.IsZero() && !a.Primary.Phase.Open()
+		if !forgotten && (a.Epoch != b.Epoch || a.Primary != b.Primary || a.FenceRequest != b.FenceRequest) {
+			nodes = append(nodes, n)
 		}
-		if a.Epoch != b.Epoch || a.Primary != b.Primary || a.FenceRequest != b.FenceRequest {
-			return n
-		}
+	}
+	return nodes
+}
+
+// changing is the node about whose epoch a record was changed, or that of its primary if it is about none.
+func changing(old, v *ownership.Volume) string {
+	if nodes := changes(old, v); len(nodes) > 0 {
+		return nodes[0]
 	}
 	return v.Primary.Node
 }
 
 // checkWriters: a write changes what the record says of one writer. Of another it may forget what is over.
 func (w recordJudge) checkWriters(old, v *ownership.Volume) {
-	changed := ""
-	for _, n := range names[:maxNodes] {
-		a, b := old.On(n), v.On(n)
-		if writerForgotten(a, b) || a.Epoch == b.Epoch && a.Primary == b.Primary && a.FenceRequest == b.FenceRequest {
-			continue
-		}
-		if changed != "" {
-			w.fail("writers: one write of the record changes the epochs of %s and %s", changed, n)
-		}
-		changed = n
+	if nodes := changes(old, v); len(nodes) > 1 {
+		w.fail("writers: one write of the record changes the epochs of %s and %s", nodes[0], nodes[1])
 	}
 }
 
@@ -94,11 +93,6 @@ func (w ending) endureWriters(dead int) {
 			w.fail("endurance: the pod on %s has no volume after %d rounds", names[i], enduring)
 		}
 	}
-}
-
-// writerForgotten tells whether a record has no more what it said of a writer whose epoch is over.
-func writerForgotten(old, v *ownership.Volume) bool {
-	return v.Epoch.IsZero() && !old.Primary.Phase.Open()
 }
 
 // recallEpochs takes in a backup from before a fence: an epoch that its node has not opened may begin after all.

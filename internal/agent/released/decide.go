@@ -178,9 +178,9 @@ func (f *Facts) record(why, said string, change func(n *v1alpha1.LUNWipe)) Answe
 	return Answer{Decision: decide.Decision{Verb: Record, Reason: why, Message: said}, Next: n}
 }
 
-// holds says whether the disk takes this session's writes under a key, and nobody else's. The reservation of a volume that
-// several nodes wrote lets all that are registered write, among them machines that sleep: under this node's new key it
-// is no reservation of the wipe yet.
+// holds says whether the disk takes the writes of this session alone, under the key. A disk that several nodes wrote is
+// reserved for all sessions that are registered, and a machine that sleeps may have one of them: such a reservation is
+// not the wipe's, even if this session holds it.
 func holds(d ownership.Disk, key ownership.RawKey) bool {
 	return d.Link == ownership.Attached && d.Holding && !d.Registrants && d.Holder == key && d.Registered == key
 }
