@@ -27,6 +27,16 @@ func collectAttachment(f *NodeFacts) (Action, bool) {
 	if f.Disk.Link == Detached || f.Mounted {
 		return Action{Verb: Nothing, Why: Why{Reason: Settled}}, true
 	}
+	return detach(f)
+}
+
+// detach ends an attachment. Where several nodes write, the record then forgets the node as a writer, so the node gives
+// its last epoch up before: no answer of its own may bring it back.
+func detach(f *NodeFacts) (Action, bool) {
+	c := &f.Copy
+	if f.Record != nil && f.Record.Sharing.ManyWriters && !c.GaveUp(c.Opened) {
+		return Action{Verb: Close, Promise: Promise{Epoch: c.Opened}, Why: Why{Reason: ClosingEpoch, Epoch: c.Opened}}, true
+	}
 	return Action{Verb: Detach, Why: Why{Reason: NoLongerAttached, Node: f.Me}}, true
 }
 

@@ -103,8 +103,8 @@ func expelOne(f *NodeFacts, v *Volume) (Action, bool) {
 func (f *NodeFacts) unrecorded() (Why, bool) {
 	for i := range f.Peers {
 		p := &f.Peers[i]
-		if e := p.Copy.Opened; !p.Copy.GaveUp(e) && f.Record.On(p.Node).Epoch.Number < e.Number {
-			return Why{Reason: RecordBehind, Node: p.Node, Epoch: e}, true
+		if f.Record.lacks(p.Node, &p.Copy) {
+			return Why{Reason: RecordBehind, Node: p.Node, Epoch: p.Copy.Opened}, true
 		}
 	}
 	return Why{}, false

@@ -235,6 +235,10 @@ func TestAForgottenEpochOfAWriterIsMended(t *testing.T) {
 	closed := func(c *Copy) { c.Closed = c.Opened }
 	unopened := func(c *Copy) { c.Opened = e1 }
 	stranger := func(f *NodeFacts) { f.Disk = Disk{Link: Attached, Holder: 42} }
+	// The writer of epoch 3 was forgotten when its attachment went, and not by a backup.
+	over := func(node string) *Volume {
+		return volume(many, writing("b", e2, Active), func(v *Volume) { v.Keys = append(v.Keys, Key{Node: node, Epoch: e3}) })
+	}
 	tests := map[string]struct {
 		facts *NodeFacts
 		want  verdict
@@ -245,6 +249,10 @@ func TestAForgottenEpochOfAWriterIsMended(t *testing.T) {
 		"the record knows it":                          {as("a", pair(Active), knows(Promise{Epoch: e2, Primary: "a"}), reserved(ofA, ofB), mounted), verdict{Nothing, Settled}},
 		"another node's is newer":                      {as("a", forgot, knows(Promise{Epoch: e3, Primary: "b"}), wanted), verdict{Record, TakingOver}},
 		"the node has no entry":                        {as("d", forgot, knows(Promise{Epoch: e3, Primary: "d"})), verdict{Wait, RecordBehind}},
+		"it was over":                                  {as("a", over("a"), knows(mine), wanted), verdict{Record, TakingOver}},
+		"it was over, and the node has no entry":       {as("d", over("d"), knows(Promise{Epoch: e3, Primary: "d"})), verdict{Close, ClosingEpoch}},
+		"it was over, and is given up":                 {as("d", over("d"), knows(Promise{Epoch: e3, Primary: "d"}, closed)), verdict{Detach, NoLongerAttached}},
+		"the promise of it is kept":                    {as("a", forgot, knows(mine, closed)), verdict{Nothing, Settled}},
 		"a stranger has the disk":                      {as("a", forgot, knows(mine), stranger), verdict{Wait, HolderUnknown}},
 		"a stranger has the disk, and all is recorded": {as("b", forgot, knows(Promise{Epoch: e2, Primary: "b"}), stranger), verdict{Wait, HolderUnknown}},
 		"a stranger is registered":                     {as("a", forgot, knows(mine), reserved(Key{}), raw(42)), verdict{Wait, HolderUnknown}},
@@ -284,6 +292,14 @@ func TestTheMendingOfAnOlderEpochLeavesTheHistory(t *testing.T) {
 	if n := a.Next; n == nil || len(n.Lineage) != len(p.Lineage) {
 		t.Errorf("%v: %+v", a.Verb, a.Next)
 	}
+}
+
+// The record forgets the writer when the attachment is gone, so nothing may tell later that it writes.
+func TestANodeGivesItsEpochUpBeforeItsAttachmentGoes(t *testing.T) {
+	v := volume(many, writing("a", e2, Fenced), writing("b", e3, Active), entry("a", func(r *Replica) { r.State = Removing }))
+	open := func(f *NodeFacts) { f.Copy.Opened = e2 }
+	expect(t, TendRules.Decide(as("a", v, open, reserved(Key{}, ofB))), verdict{Close, ClosingEpoch})
+	expect(t, TendRules.Decide(as("a", v, open, knowing(func(c *Copy) { c.Closed = e2 }), reserved(Key{}, ofB))), verdict{Detach, NoLongerAttached})
 }
 
 func TestASessionThatEndedEndsTheEpochWhereSeveralNodesWrite(t *testing.T) {

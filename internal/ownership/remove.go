@@ -104,7 +104,7 @@ func leave(f *NodeFacts) (Action, bool) {
 		return record(v.with(func(n *Volume) { n.entry(f.Me).State = Gone }), Why{Reason: CopyGone, Node: f.Me})
 	}
 	if !f.traits().Data {
-		return Action{Verb: Detach, Why: Why{Reason: NoLongerAttached, Node: f.Me}}, true
+		return detach(f)
 	}
 	n, ok := enough(v, f.Me, v.Newest(c.Points), f.Peers)
 	if !ok {

@@ -66,7 +66,8 @@ func repairWriter(f *NodeFacts) (Action, bool) {
 	if f.Me == "" {
 		who = ownerCopy(f.Peers, f.Record.Primary.Node)
 	}
-	if who == nil || who.Promise.Primary != f.Record.Primary.Node || who.Promise.Epoch.Number <= f.Record.Epoch.Number || who.Opened != who.Promise.Epoch || who.GaveUp(who.Opened) {
+	node := f.Record.Primary.Node
+	if who == nil || who.Promise.Primary != node || who.Opened != who.Promise.Epoch || !f.Record.lacks(node, who) {
 		return next()
 	}
 	if _, counted := f.Record.Replica(f.Me); f.Me != "" && !counted {

@@ -163,9 +163,13 @@ func nextEpoch(f *NodeFacts) lineage.Epoch {
 
 // adoptPromise makes the record's epoch durable here. It comes from an uncached
 // read, so it also replaces the promise of an epoch that a restored backup has
-// forgotten and the volume has left behind.
+// forgotten and the volume has left behind. Of several writers each promises its own epochs alone, and they only rise: so
+// a node still tells in which boot it opened an epoch that a backup has forgotten.
 func adoptPromise(f *NodeFacts) (Action, bool) {
 	v := f.Record
+	if v.Sharing.ManyWriters && v.Epoch.Number < f.Copy.Promise.Epoch.Number {
+		return next()
+	}
 	if !f.traits().Owned || f.Copy.Promise.Epoch == v.Epoch || v.Epoch.IsZero() || f.Mounted || !f.Copy.Exists && f.traits().Data {
 		return next()
 	}

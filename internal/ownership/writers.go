@@ -110,6 +110,13 @@ func (v *Volume) newest() uint64 {
 	return highest
 }
 
+// lacks tells whether a node has opened an epoch, and not given it up, that the record does not know: the record comes
+// from a backup. An epoch whose key the record has issued was over when its writer was forgotten.
+func (v *Volume) lacks(node string, c *Copy) bool {
+	known := v.On(node).Epoch.Number >= c.Opened.Number || slices.Contains(v.Keys, Key{Node: node, Epoch: c.Opened})
+	return !known && !c.GaveUp(c.Opened)
+}
+
 // open are the keys of all open epochs, and those with which standbys shut a writer of them out.
 func (v *Volume) open() (keys []RawKey) {
 	for _, w := range v.AllWriters() {
@@ -133,19 +140,25 @@ func (a Action) stored() Action {
 }
 
 // Oversee is the controller's answer about a volume. Where several nodes write, the rules decide about each in turn:
-// about has the facts of a writer, and the first action that writes goes before those that wait.
+// about has the facts of a writer. A record from a backup is mended before anything else happens, and the first action
+// that writes goes before those that wait.
 func Oversee(rules Chain[ControllerFacts], f *ControllerFacts, about func(f *ControllerFacts, writer string)) Action {
-	var waits Action
+	var writes, waits Action
 	for _, node := range f.writers() {
 		g := *f
 		g.Record = f.Record.On(node)
 		about(&g, node)
 		switch a := rules.Decide(&g); {
-		case a.Verb == Record:
+		case a.Verb == Record && a.Reason == RecordBehind:
 			return a.stored()
+		case a.Verb == Record && writes.Verb != Record:
+			writes = a
 		case waits.Verb == Nothing:
 			waits = a
 		}
+	}
+	if writes.Verb == Record {
+		return writes.stored()
 	}
 	return waits
 }

@@ -248,6 +248,14 @@ func TestAControllerAsksAboutWritersThatTheRecordForgot(t *testing.T) {
 	if n := a.Next; n.Epoch != e3 || n.Primary.Node != "c" || n.On("a").Epoch != e2 {
 		t.Errorf("the record is %+v", n)
 	}
+	// It is mended before anything is decided about a: the same backup may have made a look lost.
+	f, about = observed(volume(many, writing("a", e2, Active)), "a")
+	of("c", func(peer *Peer) { tells(&peer.Copy) })(f)
+	expect(t, oversee(f, about), verdict{Record, RecordBehind})
+	// Its epoch was over, and its writer forgotten since: c has not given it up yet.
+	f, about = observed(volume(many, writing("a", e2, Active), func(v *Volume) { v.Keys = append(v.Keys, Key{Node: "c", Epoch: e3}) }))
+	of("c", func(peer *Peer) { tells(&peer.Copy) })(f)
+	expect(t, oversee(f, about), verdict{Nothing, Settled})
 	asked := map[string]int{}
 	f, _ = observed(volume(many, writing("a", e2, Active)))
 	of("c", func(peer *Peer) { peer.Copy.Opened, peer.Copy.Closed = e3, e3 })(f)

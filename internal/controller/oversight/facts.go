@@ -142,19 +142,17 @@ func stranded(v *ownership.Volume, pods []corev1.Pod, peers []ownership.Peer, bo
 // node itself answers that it has given it up: a backup may have forgotten the epoch. It is empty if neither is so.
 func overIn(v *ownership.Volume, peers []ownership.Peer, node string) (boot string) {
 	own := v.On(node)
-	switch {
-	case own.Primary.Node != node || own.Primary.Phase == ownership.Preparing:
-		return ""
-	case own.Primary.Phase == ownership.Released && own.Primary.Boot != "":
-		return own.Primary.Boot
-	case !v.Sharing.ManyWriters || own.Primary.Phase == ownership.Fenced:
+	if own.Primary.Node != node || v.Sharing.ManyWriters && own.Primary.Phase == ownership.Fenced {
 		return ""
 	}
 	for i := range peers {
 		c := &peers[i].Copy
-		if peers[i].Node == node && c.GaveUp(c.Opened) && c.Opened.Number >= own.Epoch.Number && c.Promise.Epoch == c.Opened {
+		if v.Sharing.ManyWriters && peers[i].Node == node && c.GaveUp(c.Opened) && c.Opened.Number >= own.Epoch.Number && c.Promise.Epoch == c.Opened {
 			return c.Promise.Boot
 		}
+	}
+	if own.Primary.Phase == ownership.Released {
+		return own.Primary.Boot
 	}
 	return ""
 }

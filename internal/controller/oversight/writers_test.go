@@ -29,6 +29,10 @@ func writerIs(p ownership.Phase) func(*ownership.Volume) {
 	return func(v *ownership.Volume) { v.Writers[0].Primary.Phase = p }
 }
 
+func inBoot(boot string) func(*ownership.Volume) {
+	return func(v *ownership.Volume) { v.Writers[0].Primary.Boot = boot }
+}
+
 func TestOfSeveralWritersOneThatLostItsPowerIsShutOutAndTheOtherKeepsItsPod(t *testing.T) {
 	inWorld(t, cluster(t, together(), pod("lost", "n1"), pod("other", "n2")), func(w *world) {
 		r := w.controller()
@@ -67,7 +71,7 @@ func TestWhichPodsOfSeveralWritersAreLeftBehindOrStranded(t *testing.T) {
 	says := func(node string, opened, closed lineage.Epoch) []ownership.Peer {
 		return []ownership.Peer{{Node: node, Copy: ownership.Copy{Promise: ownership.Promise{Epoch: opened, Boot: boot}, Opened: opened, Closed: closed}}}
 	}
-	over := says("n1", e2, e2)
+	over, later := says("n1", e2, e2), lineage.Epoch{Number: 4, ID: "four"}
 	for name, test := range map[string]struct {
 		record         *ownership.Volume
 		peers          []ownership.Peer
@@ -80,7 +84,9 @@ func TestWhichPodsOfSeveralWritersAreLeftBehindOrStranded(t *testing.T) {
 		"its writer says that it has given the epoch up":                {record: together(), peers: over, strand: true},
 		"the other one says that it has given its own up":               {record: together(), peers: says("n2", e3, e3)},
 		"its writer says so of the epoch before":                        {record: together(), peers: says("n1", e2, e1)},
-		"its writer says so, and has not begun the epoch":               {record: together(writerIs(ownership.Preparing)), peers: over},
+		"its writer prepares the next epoch":                            {record: together(writerIs(ownership.Preparing)), peers: says("n1", e1, e1)},
+		"a backup calls an epoch prepared that its writer has given up": {record: together(writerIs(ownership.Preparing)), peers: over, strand: true},
+		"a backup tells of an epoch in an earlier boot of its writer":   {record: together(writerIs(ownership.Released), inBoot("earlier")), peers: says("n1", later, later), strand: true},
 		"a backup has forgotten the epoch that its writer has given up": {record: together(func(v *ownership.Volume) { v.Writers = nil }), peers: says("n1", e2, e2), strand: true},
 		"a backup has forgotten the epoch in which its writer writes":   {record: together(func(v *ownership.Volume) { v.Writers = nil }), peers: says("n1", e2, e1)},
 		"the one writer of a disk says so, and is waited for":           {record: shared(), peers: over},

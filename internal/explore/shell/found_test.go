@@ -85,6 +85,33 @@ func TestSchedulesThatShowedAFaultOfTheProductShowNoneAnyMore(t *testing.T) {
 				{what: nodeDeleted, at: 25002 * time.Millisecond, lasts: 4 * time.Second, node: 1, nth: 2},
 			},
 		}},
+		// The target had forgotten the session of a, whose pod kept the device open in an epoch that a had given up. The
+		// backup called that epoch prepared, and no controller took the pod's mount for dead.
+		"a backup calls an epoch prepared that one of several writers has given up": {489, plan{
+			nodes: 2, controllers: 1, volumes: 1, shares: 2, slots: 4, persistent: true, together: true, calm: 1, exact: true,
+			events: []event{
+				{what: sanCut, at: 8001 * time.Millisecond, lasts: 2 * time.Second, node: 1, nth: 1, owner: true},
+				{what: restore, at: 15002 * time.Millisecond, lasts: 12 * time.Second, node: 1, flag: true, owner: true},
+			},
+		}},
+		// The backup told of b's epoch in an earlier boot, and b had promised that epoch again.
+		"a backup tells of an earlier boot of one of several writers": {2697, plan{
+			nodes: 2, controllers: 2, volumes: 1, shares: 2, slots: 4, persistent: true, together: true, calm: 1, exact: true,
+			events: []event{
+				{what: powerOff, at: 28001 * time.Millisecond, lasts: 7 * time.Second, node: 1, nth: 3},
+				{what: sleep, at: 43753 * time.Millisecond, lasts: 23 * time.Second, node: 1, nth: 2, owner: true},
+				{what: restore, at: 47003 * time.Millisecond, lasts: 15 * time.Second, node: 1, nth: 1, owner: true},
+			},
+		}},
+		// A controller carried out the rules about another writer first, and ended the pod of one whose epoch the backup had
+		// forgotten.
+		"a backup calls one of several writers fenced that writes again": {2943, plan{
+			nodes: 2, controllers: 2, volumes: 1, shares: 2, slots: 4, persistent: true, together: true, calm: 4, exact: true,
+			events: []event{
+				{what: powerOff, at: 9549 * time.Millisecond, lasts: time.Second, node: 1},
+				{what: restore, at: 37002 * time.Millisecond, lasts: 2 * time.Second, node: 1, flag: true, nth: 3, owner: true},
+			},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := play(t, test.seed, test.plan, &mistake{})
