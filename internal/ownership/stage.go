@@ -141,6 +141,7 @@ func takeOver(f *NodeFacts) (Action, bool) {
 		n.Primary = Primary{Node: f.Me, Boot: f.Boot, Phase: Preparing}
 		n.Lineage = v.Lineage.Extend(lineage.Branch{Epoch: epoch, From: v.RecoveryPoint})
 		n.FenceRequest = FenceRequest{}
+		n.Clean = v.Clean && !v.Sharing.ManyWriters // no release can vouch for the others
 		n.ExpireAt = time.Time{}
 		n.issue(Key{Node: f.Me, Epoch: epoch})
 	}), why)

@@ -113,7 +113,7 @@ func TestWritersAreListedByName(t *testing.T) {
 }
 
 func TestANodeOpensAnEpochBesideTheOthers(t *testing.T) {
-	v := volume(many, writing("a", e2, Active))
+	v := volume(many, writing("a", e2, Active), func(v *Volume) { v.Clean = true })
 	unknown := Key{Node: "x", Epoch: epoch(7)}
 	tests := map[string]struct {
 		edit func(*NodeFacts)
@@ -130,7 +130,7 @@ func TestANodeOpensAnEpochBesideTheOthers(t *testing.T) {
 			_, a := NodeRules().Next(f)
 			expect(t, a, verdict{Record, TakingOver})
 			want := Primary{Node: "b", Boot: "boot1", Phase: Preparing}
-			if n := a.Next; n.Epoch.Number != tt.want || n.Primary != want || n.On("a").Epoch != e2 || n.On("a").Primary.Phase != Active {
+			if n := a.Next; n.Epoch.Number != tt.want || n.Primary != want || n.On("a").Epoch != e2 || n.On("a").Primary.Phase != Active || n.Clean {
 				t.Errorf("the record is %+v", n)
 			}
 		})
