@@ -183,6 +183,12 @@ func goingOn(steps []string, v *ownership.Volume, node string, over bool) ([]str
 	return steps, over
 }
 
+// keepsOut tells whether the disk takes no write of the plan's epoch, which is over. The next owner of the volume has
+// reserved the disk, and where several nodes write, a standby must have said so: the epoch may have ended otherwise.
+func keepsOut(p *Plan, v *ownership.Volume) bool {
+	return !v.Sharing.ManyWriters || slices.ContainsFunc(v.Replicas, func(e ownership.Replica) bool { return e.Fenced.Number == p.Epoch })
+}
+
 // shutting are the steps until the writer of the plan's epoch is shut out.
 func shutting(p *Plan, v *ownership.Volume, later bool) []string {
 	by, _ := v.Replica(p.By)
@@ -190,7 +196,7 @@ func shutting(p *Plan, v *ownership.Volume, later bool) []string {
 	switch {
 	case !later && v.Primary.Phase == ownership.Released:
 		return append(steps, fmt.Sprintf("node %s has let go by itself", p.From))
-	case later || v.Primary.Phase == ownership.Fenced || by.Fenced == v.Epoch && v.Primary.Phase.Open():
+	case by.Fenced == v.Epoch && v.Primary.Phase.Open(), (later || v.Primary.Phase == ownership.Fenced) && keepsOut(p, v):
 		steps = append(steps, fmt.Sprintf("the disk refuses what node %s writes", p.From))
 	}
 	if later || v.Primary.Phase == ownership.Fenced {

@@ -31,6 +31,16 @@ func (l Lineage) Head() Epoch {
 	return l[len(l)-1].Epoch
 }
 
+// Until returns the history up to an epoch, and all of it if it does not have that one.
+func (l Lineage) Until(e Epoch) Lineage {
+	for i := range l {
+		if l[i].Epoch == e {
+			return l[: i+1 : i+1]
+		}
+	}
+	return l
+}
+
 // Branch returns where e began.
 func (l Lineage) Branch(e Epoch) (Branch, bool) {
 	for _, b := range slices.Backward(l) {

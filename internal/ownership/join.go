@@ -55,13 +55,23 @@ func join(f *NodeFacts) (Action, bool) {
 }
 
 // protect has a writer that is registered reserve the disk again if nobody holds the reservation: such a disk takes the
-// writes of nodes that were shut out, too. The writer itself gains nothing by it.
+// writes of nodes that were shut out, too. The writer itself gains nothing by it. It also takes away the registration
+// of a writer that was fenced by a proof about its machine: no node was asked to, and the others go on writing.
 func protect(f *NodeFacts) (Action, bool) {
 	d, mine := &f.Disk, Key{Node: f.Me, Epoch: f.Copy.Opened}
-	if d.Link != Attached || d.Holder != 0 || f.Record == nil || !f.Record.Sharing.ManyWriters || d.Registered != mine.Raw() || !f.Mounted {
+	if d.Link != Attached || f.Record == nil || !f.Record.Sharing.ManyWriters || d.Registered != mine.Raw() || !f.Mounted {
 		return next()
 	}
-	return Action{Verb: Reserve, Key: mine, Why: Why{Reason: TakingReservation, Node: f.Me, Epoch: mine.Epoch}}, true
+	if d.Holder == 0 {
+		return Action{Verb: Reserve, Key: mine, Why: Why{Reason: TakingReservation, Node: f.Me, Epoch: mine.Epoch}}, true
+	}
+	for _, w := range f.Record.AllWriters() {
+		theirs := Key{Node: w.Primary.Node, Epoch: w.Epoch}
+		if w.Primary.Phase == Fenced && theirs.Node != f.Me && d.Registrants && slices.Contains(d.Keys, theirs.Raw()) {
+			return Action{Verb: Reserve, Expect: theirs.Raw(), Key: mine, Why: Why{Reason: ShuttingOut, Node: theirs.Node, Epoch: theirs.Epoch}}, true
+		}
+	}
+	return next()
 }
 
 // expel shuts out each writer for which the record asks this node, one after the other. It does so under
@@ -87,6 +97,9 @@ func expelOne(f *NodeFacts, v *Volume) (Action, bool) {
 		return wait(why)
 	}
 	if !slices.Contains(d.Keys, theirs.Raw()) {
+		if v.awaits(FenceRequest{Executor: f.Me, Epoch: e.Fenced}) {
+			return next() // an entry has room for one word, and no controller has read the last
+		}
 		return record(v.with(func(n *Volume) { n.entry(f.Me).Fenced = r.Epoch }), why)
 	}
 	key := Key{Node: f.Me, Epoch: f.Record.Epoch}

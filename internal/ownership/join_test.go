@@ -179,7 +179,7 @@ func TestAWriterOfSeveralIsShutOut(t *testing.T) {
 		"not for an earlier epoch":                      {as("b", other, opens, mounted, reserved(ofB, ofA)), verdict{Nothing, Settled}, Key{}, 0},
 		"not by another than is asked":                  {as("b", byC, opens, mounted, reserved(ofB, ofA)), verdict{Nothing, Settled}, Key{}, 0},
 		"not by itself":                                 {as("a", pair(Active, asked("a", "a")), knowing(opened(e2)), mounted, reserved(ofA, ofB)), verdict{Nothing, Settled}, Key{}, 0},
-		"not while the disk is away":                    {as("b", byB, opens, mounted, reserved(ofB), link(Attaching)), verdict{Nothing, Settled}, Key{}, 0},
+		"not while the disk is away, and says so":       {as("b", byB, opens, mounted, reserved(ofB), link(Attaching)), verdict{Record, Reporting}, Key{}, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -223,6 +223,13 @@ func TestEachOfSeveralWritersIsShutOutForItself(t *testing.T) {
 	if a := TendRules.Decide(facts(a.Next, second)); a.Verb != Reserve || a.Expect != second.Raw() {
 		t.Errorf("%v: %s", a.Verb, a.Message())
 	}
+	// The word about b would take the word about a back, which no controller has read.
+	_, waits := NodeRules().Next(facts(a.Next))
+	expect(t, waits, verdict{Nothing, Settled})
+	read := *a.Next.On("a")
+	read.Primary.Phase, read.FenceRequest = Fenced, FenceRequest{}
+	_, says := NodeRules().Next(facts(read.Stored()))
+	expect(t, says, verdict{Record, ShuttingOut})
 }
 
 // What a node says of its own writer, no other node says better. A controller hears it from the node.

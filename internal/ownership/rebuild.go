@@ -60,7 +60,7 @@ func surplus(f *ControllerFacts) (Action, bool) {
 	v, victim := f.Record, -1
 	for i := range v.Replicas {
 		e := &v.Replicas[i]
-		if e.State.counts() && !v.ownedBy(e.Node) && !f.wanted(e.Node) && (victim < 0 || lessUseful(f, e, &v.Replicas[victim])) {
+		if e.State.counts() && !v.ownedBy(e.Node) && !v.executes(e.Node) && !f.wanted(e.Node) && (victim < 0 || lessUseful(f, e, &v.Replicas[victim])) {
 			victim = i
 		}
 	}

@@ -174,7 +174,7 @@ func adoptPromise(f *NodeFacts) (Action, bool) {
 	if !f.traits().Owned || f.Copy.Promise.Epoch == v.Epoch || v.Epoch.IsZero() || f.Mounted || !f.Copy.Exists && f.traits().Data {
 		return next()
 	}
-	p := Promise{Epoch: v.Epoch, Primary: v.Primary.Node, Boot: v.Primary.Boot, Lineage: v.Lineage, Losses: v.Losses}
+	p := Promise{Epoch: v.Epoch, Primary: v.Primary.Node, Boot: v.Primary.Boot, Lineage: v.Lineage.Until(v.Epoch), Losses: v.Losses}
 	return Action{Verb: Persist, Promise: p, Why: Why{Reason: PromisingEpoch, Epoch: v.Epoch}}, true
 }
 

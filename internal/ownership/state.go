@@ -100,8 +100,8 @@ func RoleOf(v *Volume, node string) Role {
 // observe is the state that the node should report for its copy.
 func observe(f *NodeFacts) State {
 	if !f.traits().Data {
-		if f.Disk.Link == Attached || f.Mounted { // a path that is away for seconds changes nothing
-			return Ready
+		if f.Disk.Link == Attached || f.Mounted && !f.Record.executes(f.Me) {
+			return Ready // a path that is away for seconds changes nothing, unless the node is to shut another one out
 		}
 		return Syncing
 	}

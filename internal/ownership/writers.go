@@ -75,6 +75,11 @@ func (v *Volume) executes(node string) bool {
 	return slices.ContainsFunc(v.AllWriters(), func(w Writer) bool { return w.FenceRequest.Executor == node })
 }
 
+// awaits tells whether a writer is still to be fenced by that request.
+func (v *Volume) awaits(r FenceRequest) bool {
+	return slices.ContainsFunc(v.AllWriters(), func(w Writer) bool { return w.Primary.Phase.Open() && w.FenceRequest == r })
+}
+
 func (v *Volume) top() Writer {
 	return Writer{Primary: v.Primary, Epoch: v.Epoch, FenceRequest: v.FenceRequest}
 }
@@ -111,10 +116,12 @@ func (v *Volume) newest() uint64 {
 }
 
 // lacks tells whether a node has opened an epoch, and not given it up, that the record does not know: the record comes
-// from a backup. An epoch whose key the record has issued was over when its writer was forgotten.
+// from a backup. An epoch whose key the record has issued was over when its writer was forgotten. One whose number
+// the record has given to another node since can have no place in it any more: it is lost.
 func (v *Volume) lacks(node string, c *Copy) bool {
 	known := v.On(node).Epoch.Number >= c.Opened.Number || slices.Contains(v.Keys, Key{Node: node, Epoch: c.Opened})
-	return !known && !c.GaveUp(c.Opened)
+	taken := slices.ContainsFunc(v.AllWriters(), func(w Writer) bool { return w.Epoch.Number == c.Opened.Number })
+	return !known && !taken && !c.GaveUp(c.Opened)
 }
 
 // open are the keys of all open epochs, and those with which standbys shut a writer of them out.

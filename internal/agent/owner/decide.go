@@ -177,7 +177,8 @@ func (a *asking) peers(ctx context.Context, o *Owner, l *look) []ownership.Peer 
 
 // doubts takes the node of a shared disk's writer that is to be shut out, or was and has not said that it stopped,
 // for one that does not answer. It is silent, and a standby would wait for it in vain before it takes the disk, and
-// again before it takes the volume over. Where the record errs, the disk tells of a later epoch by its holder's key.
+// again before it takes the volume over. Where the record errs, the disk tells of a later epoch by its holder's key. Where
+// several nodes write it does not: a fenced node that writes again, in an epoch that a backup has forgotten, is asked.
 func (a *asking) doubts(v *ownership.Volume) {
 	if v.Kind.Traits().Data {
 		return
@@ -186,7 +187,8 @@ func (a *asking) doubts(v *ownership.Volume) {
 		node := w.Primary.Node
 		e, _ := v.Replica(node)
 		asked := w.FenceRequest.Epoch == w.Epoch // it goes with the first change of the phase
-		if shut := w.Primary.Phase == ownership.Fenced && e.Unstaged != w.Epoch; asked || shut {
+		shut := w.Primary.Phase == ownership.Fenced && e.Unstaged != w.Epoch
+		if asked || shut && !v.Sharing.ManyWriters {
 			a.quiets(node)
 			a.unheard = append(a.unheard, node) // a moment later the record has the next epoch, and not its name
 		}

@@ -21,6 +21,8 @@ type plan struct {
 	loss   time.Duration
 	// together: two pods write each disk at once, on two nodes. known: the target knows a node's next session again.
 	together, known bool
+	// writers are how many pods write each disk at once, where that is not two.
+	writers int
 	// calm is how rare single faults of effects are.
 	calm int
 	// until is when all faults end at the earliest.

@@ -12,12 +12,18 @@ import (
 func planOfTogether(seed uint64) plan {
 	p, d := planOf(seed), rolled(seed, 5, "plan")
 	p.together, p.persistent, p.known = true, true, d.chance(2)
+	if d.chance(3) {
+		p.writers, p.nodes, p.shares = 3, max(p.nodes, 4), max(p.shares, 3)
+	}
 	return p
 }
 
 // pods are how many pods use a volume.
 func (p *plan) pods() int {
-	if p.together {
+	switch {
+	case p.writers > 0:
+		return p.writers
+	case p.together:
 		return 2
 	}
 	return 1
