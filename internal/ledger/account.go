@@ -1,10 +1,6 @@
 package ledger
 
-import (
-	"cmp"
-	"maps"
-	"slices"
-)
+import "slices"
 
 // account records the room held for a claim, or for an inline volume of a pod.
 //
@@ -94,6 +90,13 @@ func (a *account) hold(node string) *hold {
 	return nil
 }
 
+// heldBy is whether the pod is a holder.
+func (a *account) heldBy(uid string) bool {
+	return slices.ContainsFunc(a.holds, func(h hold) bool {
+		return slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod == uid })
+	})
+}
+
 // durable is whether something that outlives the scheduler says where the data
 // is. An inline volume has nothing but its pod.
 func (a *account) durable() bool {
@@ -111,83 +114,39 @@ func (a *account) superseded(node string) bool {
 // idle is whether the account can be forgotten.
 func (a *account) idle() bool { return !a.observed && len(a.holds) == 0 && len(a.links) == 0 }
 
-// account returns the owner's account, made if need be.
-func (l *Ledger) account(o Owner) *account {
-	a := l.accounts[o]
-	if a == nil {
-		owner := o
-		a = &account{owner: &owner}
-		l.accounts[o] = a
-	}
-	return a
-}
-
-// settle brings an account's holds and charges in line with all that is known.
-func (l *Ledger) settle(a *account) {
-	l.prune(a)
-	node := l.assign(a)
-	l.chargeHolds(a)
-	if a.idle() {
-		delete(l.accounts, *a.owner)
-	}
-	l.await(*a.owner, &a.waits, node)
-}
-
-// chargeHolds charges the holds that count.
-func (l *Ledger) chargeHolds(a *account) {
+// charge posts the holds that count.
+func (a *account) charge(s *shelf) {
 	wanted := make([]posting, 0, len(a.holds))
 	for i := range a.holds {
 		h := &a.holds[i]
 		if !a.superseded(h.node) {
-			unmade := !l.there(a, h.node)
+			unmade := !a.there(s, h.node)
 			wanted = append(wanted, posting{h.place, fact{owner: a.owner, bytes: h.bytes, class: int32(h.class), carving: unmade, unmade: unmade, yields: h.yields && h.standby(a.promised)}})
 		}
 	}
-	a.posted = l.post(a.posted, a.owner, wanted)
-}
-
-// prune drops the holders that are done and the holds that nothing keeps.
-func (l *Ledger) prune(a *account) {
-	durable := a.durable()
-	for i := range a.holds {
-		h := &a.holds[i]
-		if !durable && !(a.inline() && a.promised == h.node) {
-			continue
-		}
-		before := slices.Clone(h.holders)
-		h.holders = slices.DeleteFunc(h.holders, func(x holder) bool { return x.bound })
-		for _, x := range before {
-			l.keep(a, x.pod)
-		}
-	}
-	for i := range a.holds {
-		a.holds[i].tidy(a.promised)
-	}
-	a.holds = slices.DeleteFunc(a.holds, func(h hold) bool {
-		return len(h.holders) == 0 && (durable || a.promised == "" || !h.belongs(a.promised))
-	})
+	a.posted = s.post(a.posted, a.owner, wanted)
 }
 
 // assign chooses a place for an account that is promised to a node and has no hold
 // there. It chooses as the account's own scheduler would have: after a restart
 // there is no record of that choice. It returns the node that the account has to
 // wait for, or "".
-func (l *Ledger) assign(a *account) (waitFor string) {
+func (a *account) assign(s *shelf) (waitFor string) {
 	if a.promised == "" || a.bound || a.durable() || a.superseded(a.promised) {
 		return ""
 	}
-	node := l.nodes[a.promised]
+	node := s.nodes[a.promised]
 	if node == nil {
 		return a.promised
 	}
 	if a.inline() {
-		return l.assignInline(a, node)
+		return a.assignInline(s, node)
 	}
 	if a.hold(a.promised) != nil {
 		return ""
 	}
-	if l.synced {
-		if pool, found := l.choose(a, node); found {
+	if s.synced {
+		if pool, found := a.choose(s, node); found {
 			a.put(pool)
 			return ""
 		}
@@ -201,60 +160,92 @@ func (a *account) put(pool string) {
 }
 
 // choose picks a pool of the node for an account that has none.
-func (l *Ledger) choose(a *account, node *Node) (pool string, found bool) {
-	r := &Request{items: []item{{Demand: Demand{Owner: *a.owner, Bytes: a.bytes}, id: a.class, class: l.class(a.class)}}}
+func (a *account) choose(s *shelf, node *Node) (pool string, found bool) {
+	r := &Request{items: []item{{Demand: Demand{Owner: *a.owner, Bytes: a.bytes}, id: a.class, class: s.classes.class(a.class)}}}
 	if chosen, verdict := node.Place(r, nil); verdict.Fits() {
 		return chosen[0].Pool, true
 	}
 	return "", false
 }
 
-// await notes which node an owner waits for, in place of the one that it waited
-// for before; "" is none.
-func (l *Ledger) await(o Owner, waits *string, node string) {
-	if *waits == node {
-		return
+// there is whether an account is for an inline volume that has been made.
+func (a *account) there(s *shelf, node string) bool {
+	if !a.inline() || a.started {
+		return a.started
 	}
-	before := l.waiting[*waits]
-	if delete(before, o); len(before) == 0 {
-		delete(l.waiting, *waits)
-	}
-	if *waits = node; node == "" {
-		return
-	}
-	if l.waiting[node] == nil {
-		l.waiting[node] = map[Owner]bool{}
-	}
-	l.waiting[node][o] = true
+	_, listed := s.nodes[node].where(a.owner) // the account has a hold on the node, so there is one
+	return listed
 }
 
-// revisit settles the owners that wait for one of the nodes again. Inline volumes
-// come first: they may exist already, while a claim can still go elsewhere.
-func (l *Ledger) revisit(nodes ...string) {
-	var owners []Owner
-	for _, node := range nodes {
-		owners = slices.AppendSeq(owners, maps.Keys(l.waiting[node]))
+// assignInline is assign for an inline volume. Its pod is bound whether or not
+// there is room, and may ask for something that no node has. So it is charged
+//
+//   - where the node's inventory lists it;
+//   - in any case, once its pod has started;
+//   - and before that where the node could be making it at this moment.
+//
+// A volume that the node cannot make is not charged, because no wish may close a
+// node. A volume that the node does not list is checked again with its next report.
+func (a *account) assignInline(s *shelf, node *Node) (waitFor string) {
+	id, numbered := s.classes.ids[a.className]
+	if !numbered {
+		return a.promised
 	}
-	slices.SortFunc(owners, func(a, b Owner) int { return cmp.Or(cmp.Compare(b.Kind, a.Kind), a.Compare(b)) })
-	for _, o := range owners {
-		l.review(o)
-	}
-}
-
-// review settles a volume, or an account and the volumes it is linked to.
-func (l *Ledger) review(o Owner) {
-	if o.Kind == ByVolume {
-		if v := l.volumes[o.ID]; v != nil {
-			l.settleVolume(v)
+	a.class = id
+	held := a.hold(a.promised)
+	pool, listed := node.where(a.owner)
+	if listed {
+		if held == nil {
+			a.put(pool)
+		} else {
+			held.pool = pool
 		}
-		return
+		return ""
 	}
-	a := l.accounts[o]
-	if a == nil {
-		return
+	if held != nil && len(held.holders) == 0 && !a.started {
+		// A pool that is absent keeps its charges.
+		if b := node.book(held.pool); b.reported && !a.makes(s, b) {
+			a.drop(a.promised)
+			held = nil
+		}
 	}
-	for _, v := range slices.Clone(a.links) {
-		l.settleVolume(v)
+	if held != nil || !s.synced {
+		return a.promised
 	}
-	l.settle(a)
+	if pool, found := a.choose(s, node); found && s.classes.class(id).admits(a.owner, a.namespace) {
+		a.put(pool)
+	} else if pool, found := a.making(s, node); found {
+		a.put(pool)
+	}
+	return a.promised
+}
+
+// drop ends the hold on a node.
+func (a *account) drop(node string) {
+	a.holds = slices.DeleteFunc(a.holds, func(h hold) bool { return h.node == node })
+}
+
+// making picks the pool with the most room among those in which the node could be
+// making the inline volume.
+func (a *account) making(s *shelf, node *Node) (pool string, found bool) {
+	var most int64
+	for _, b := range node.books {
+		if b.offer(a.class) == nil || !a.started && !a.makes(s, b) {
+			continue
+		}
+		if room := b.room(a.class); !found || room > most {
+			pool, most, found = b.Name, room, true
+		}
+	}
+	return pool, found
+}
+
+// makes is whether the node could be making the inline volume in the pool at this
+// moment. It counts the volumes that exist, and not those that are yet to be made.
+func (a *account) makes(s *shelf, b *book) bool {
+	if b.closed(a.class) != Fits || !s.classes.class(a.class).admits(a.owner, a.namespace) {
+		return false
+	}
+	need := min(b.Kind.Charge(&b.Pool, s.classes.class(a.class), a.bytes), unbounded)
+	return need <= b.limit(a.class)-b.made(a.owner)
 }

@@ -62,6 +62,46 @@ func (c *Class) Check() error {
 // spare of the class in a pool of this size.
 func (c *Class) spare(total int64) int64 { return addUp(c.Spare, percent(total, c.SparePercent)) }
 
+// classes numbers the PoolClasses: charges are many, and a number is small. A name that something is
+// charged under has a number whether or not a PoolClass of it was observed, and keeps it for good.
+type classes struct {
+	ids   map[string]int
+	names []string // by id
+	known []*Class // by id; nil while there is no PoolClass of the name
+}
+
+// id of a name, given to it if need be.
+func (c *classes) id(name string) int {
+	id, numbered := c.ids[name]
+	if !numbered {
+		id = len(c.names)
+		c.ids[name] = id
+		c.names = append(c.names, name)
+		c.known = append(c.known, nil)
+	}
+	return id
+}
+
+// find returns the PoolClass of a name and its id; nil if there is none.
+func (c *classes) find(name string) (int, *Class) {
+	id, numbered := c.ids[name]
+	if !numbered {
+		return 0, nil
+	}
+	return id, c.known[id]
+}
+
+// noClass stands in for a class that was not observed yet: a linear layout.
+var noClass = &Class{}
+
+// class of an id, to reckon with.
+func (c *classes) class(id int) *Class {
+	if known := c.known[id]; known != nil {
+		return known
+	}
+	return noClass
+}
+
 // Layout is how a thick volume is spread over a pool, in the terms of LVM.
 // The zero value is a linear volume.
 type Layout struct {

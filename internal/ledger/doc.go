@@ -29,6 +29,18 @@
 // A hold and a Volume of one claim are never charged on one node together, and from
 // Reserve on one of them always is.
 //
+// # Parts
+//
+// Each part has a state of its own, and knows only the parts above it:
+//
+//	shelf     the nodes, their pools, the classes, and what is charged where
+//	volumes   the Volumes and PersistentVolumes: where data is, is to be, or may still be
+//	accounts  the room that is held for claims and inline volumes, and the pods that hold it
+//	Ledger    settles whomever a change concerns, in order, and answers requests
+//
+// A record derives from what was observed what its owner is to be charged. Only the shelf
+// turns that into books, so no two records reckon a charge differently.
+//
 // # Kinds
 //
 // A Kind reduces a resource to two integers: the charge of a volume to a pool, and
@@ -81,11 +93,11 @@
 // # Locking
 //
 // The package starts no goroutine, reads no clock and does no I/O. A Ledger is
-// changed and asked under one mutex of its caller: Observe*, Reserve, Unreserve
-// and SetSynced under the write lock, Node, Request, Snapshot, Pools and Room under
-// the read lock. A Node and a Snapshot never change; they may be kept
-// and asked (Fit, Place, Score, Explain, Without, Plan) by any number of goroutines
-// without any lock. A change replaces the one Node it concerns.
+// changed and asked under one mutex of its caller: Observe*, Reserve, Unreserve, Grant
+// and SetSynced under the write lock, all others under the read lock. A Node and a
+// Snapshot never change; they may be kept and asked (Fit, Place, Score, Explain,
+// Without, Plan) by any number of goroutines without any lock. A change replaces the
+// one Node it concerns.
 //
 // Fit on a Node that is a moment old may say yes although the room is gone by now.
 // Reserve decides: it works everything out again, and takes all demands or none.

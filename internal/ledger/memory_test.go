@@ -17,11 +17,11 @@ func memory(t *testing.T) *Ledger {
 }
 
 // wantEmpty fails if the ledger remembers any object that came and went.
-func (l *Ledger) wantEmpty(t *testing.T) {
+func wantEmpty(t *testing.T, l *Ledger) {
 	t.Helper()
 	for what, n := range map[string]int{
-		"accounts": len(l.accounts), "nodes waited for": len(l.waiting), "pods": len(l.pods), "volumes": len(l.volumes),
-		"classes beside fast": len(l.classIDs) - 1, "nodes": len(l.nodes), "nodes with remains": len(l.remains),
+		"accounts": len(l.accounts.byOwner), "nodes waited for": len(l.waiting), "pods": len(l.pods), "volumes": len(l.volumes.byName),
+		"classes beside fast": len(l.classes.ids) - 1, "nodes": len(l.nodes), "nodes with remains": len(l.remains),
 		"PersistentVolumes": len(l.pvs),
 	} {
 		if n != 0 {
@@ -43,7 +43,7 @@ func TestClaimsOfUnknownNodesLeaveNothingBehind(t *testing.T) {
 		}
 		l.ObserveClaimGone(c.UID)
 	}
-	l.wantEmpty(t)
+	wantEmpty(t, l)
 }
 
 func TestInlineVolumesOfUnknownClassesAndNodesLeaveNothingBehind(t *testing.T) {
@@ -53,7 +53,7 @@ func TestInlineVolumesOfUnknownClassesAndNodesLeaveNothingBehind(t *testing.T) {
 		l.ObservePod(PodObject{UID: uid, Node: "no-node-" + uid, Inline: []InlineVolume{{Name: "v", Class: "no-class-" + uid, Bytes: 1}}})
 		l.ObservePodGone(uid)
 	}
-	l.wantEmpty(t)
+	wantEmpty(t, l)
 }
 
 func TestOfClassesThatOnlyANodeNamesNothingIsKept(t *testing.T) {
@@ -65,7 +65,7 @@ func TestOfClassesThatOnlyANodeNamesNothingIsKept(t *testing.T) {
 		}
 	}
 	l.ObserveNodeGone("n")
-	l.wantEmpty(t)
+	wantEmpty(t, l)
 }
 
 func TestAVolumeThatWaitsForRoomToGrowIsForgottenWithItsVolume(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAVolumeThatWaitsForRoomToGrowIsForgottenWithItsVolume(t *testing.T) {
 	}
 	l.ObserveVolumeGone("v", 0)
 	l.ObserveClaimGone("c")
-	l.wantEmpty(t)
+	wantEmpty(t, l)
 }
 
 func TestAnInlineVolumeIsChargedOnceItsClassIsKnown(t *testing.T) {
@@ -121,7 +121,7 @@ func TestTheRemainsOfAVolumeAreForgottenOnceItsNodeHasReported(t *testing.T) {
 			}
 			report(3)
 			l.ObserveNodeGone("n")
-			l.wantEmpty(t)
+			wantEmpty(t, l)
 		})
 	}
 }
@@ -133,7 +133,7 @@ func TestOfAPersistentVolumeNothingIsKept(t *testing.T) {
 	l.ObservePVGone("pv")
 	l.ObserveVolumeGone("v", 0)
 	l.ObserveNodeGone("n")
-	l.wantEmpty(t)
+	wantEmpty(t, l)
 }
 
 func TestAnObjectThatIsSeenOftenIsKeptOnce(t *testing.T) {
@@ -145,9 +145,9 @@ func TestAnObjectThatIsSeenOftenIsKeptOnce(t *testing.T) {
 		l.Reserve("n", r)
 	}
 	for what, n := range map[string]int{
-		"PersistentVolumes of the Volume": len(l.volumes["v"].pvs), "claims of the Volume": len(l.volumes["v"].linked),
-		"Volumes of the claim": len(l.accounts[Claim("c")].links), "inline volumes of the pod": len(l.pods["q"].inline),
-		"claims that the pod holds": len(l.pods["p"].holds), "holders": len(l.accounts[Claim("d")].holds[0].holders),
+		"PersistentVolumes of the Volume": len(l.volumes.byName["v"].pvs), "claims of the Volume": len(l.volumes.byName["v"].linked),
+		"Volumes of the claim": len(l.accounts.byOwner[Claim("c")].links), "inline volumes of the pod": len(l.pods["q"].inline),
+		"claims that the pod holds": len(l.pods["p"].holds), "holders": len(l.accounts.byOwner[Claim("d")].holds[0].holders),
 	} {
 		if n != 1 {
 			t.Errorf("%d %s are kept, want 1", n, what)
@@ -158,8 +158,8 @@ func TestAnObjectThatIsSeenOftenIsKeptOnce(t *testing.T) {
 func TestAVolumeOfNoClaimIsLinkedToNone(t *testing.T) {
 	l := memory(t)
 	l.ObserveVolume(VolumeObject{Name: "v", Class: "fast", Capacity: 1})
-	if len(l.accounts) != 0 {
-		t.Errorf("the ledger knows the claims %v", l.accounts)
+	if len(l.accounts.byOwner) != 0 {
+		t.Errorf("the ledger knows the claims %v", l.accounts.byOwner)
 	}
 }
 

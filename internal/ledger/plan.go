@@ -31,8 +31,8 @@ func (k kin) rank(i int) int {
 	return 0
 }
 
-// layTiers works out what standbys have to take, and where the pod's other volumes are.
-func (l *Ledger) layTiers(r *Request) {
+// layTiers works out what standbys have to take.
+func (r *Request) layTiers() {
 	var factors []int
 	for i := range r.items {
 		if f := r.items[i].Factor; f > 1 && !slices.Contains(factors, f) {
@@ -55,34 +55,6 @@ func (l *Ledger) layTiers(r *Request) {
 		}
 		r.tiers = append(r.tiers, tier{f, part})
 	}
-	r.kin = l.kinOf(r.options.Siblings)
-}
-
-// kinOf finds the nodes of the owners' volumes.
-func (l *Ledger) kinOf(owners []Owner) kin {
-	k := kin{count: map[string]int{}}
-	for _, o := range owners {
-		volumes := []*volume{l.volumes[o.ID]}
-		if o.Kind != ByVolume {
-			volumes = nil
-			if a := l.accounts[o]; a != nil {
-				volumes = a.links
-			}
-		}
-		nodes := map[string]bool{}
-		for _, v := range volumes {
-			if v != nil {
-				for _, at := range live(v.replicas) {
-					nodes[at.node] = true
-				}
-			}
-		}
-		for node := range nodes {
-			k.count[node]++
-		}
-	}
-	k.ranks = slices.SortedFunc(maps.Values(k.count), func(a, b int) int { return b - a })
-	return k
 }
 
 // Plan finds the nodes of all replicas of a request's volumes, for every node that the pod may run

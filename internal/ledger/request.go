@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Demand asks for the room of one volume.
 type Demand struct {
@@ -93,68 +90,16 @@ func (o *RequestOptions) strategy() Strategy {
 	return o.Strategy
 }
 
-// Request works demands out. The verdict names a reason that keeps them from
-// fitting on any node at all, and every node will repeat it.
-func (l *Ledger) Request(options RequestOptions, demands ...Demand) (*Request, Verdict) {
-	r := &Request{options: options, demands: slices.Clone(demands), items: make([]item, 0, len(demands))}
-	if !l.synced {
-		r.verdict = Verdict{Reason: NotSynced}
-	}
-	for _, d := range demands {
-		id, known := l.classIDs[d.Class]
-		if !known || l.classes[id] == nil {
-			r.refuse(UnknownClass, d.Owner)
-			continue
-		}
-		if d.Bytes <= 0 || d.Factor < 0 || d.Factor > maxFactor || d.Factor > 1 && d.Owner.Kind == ByPod {
-			r.refuse(Invalid, d.Owner)
-			continue
-		}
-		if !l.classes[id].admits(&d.Owner, d.Namespace) {
-			r.refuse(NotAdmitted, d.Owner)
-			continue
-		}
-		if slices.ContainsFunc(r.items, func(it item) bool { return it.Owner == d.Owner }) {
-			continue
-		}
-		it := item{Demand: d, id: id, class: l.class(id)}
-		l.stand(&it, options.Pod)
-		r.items = append(r.items, it)
-	}
-	slices.SortStableFunc(r.items, func(a, b item) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.id, b.id), a.Owner.Compare(b.Owner))
-	})
-	l.layTiers(r)
-	return r, r.verdict
-}
-
+// refuse notes why the demands fit nowhere. The first reason stays.
 func (r *Request) refuse(reason Reason, owner Owner) {
 	if r.verdict.Fits() {
 		r.verdict = Verdict{reason, owner}
 	}
 }
 
-// stand notes the volumes and holds that the owner has already.
-func (l *Ledger) stand(it *item, pod string) {
-	if it.Owner.Kind == ByVolume {
-		if v := l.volumes[it.Owner.ID]; v != nil {
-			it.standOn(v)
-		}
-		return
-	}
-	a := l.accounts[it.Owner]
-	if a == nil {
-		return
-	}
-	for _, v := range a.links {
-		it.standOn(v)
-	}
-	for i := range a.holds {
-		h := &a.holds[i]
-		shared := slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod != pod })
-		it.shared = it.shared || shared
-		it.standings = append(it.standings, standing{h.place, shared, *a.owner, h.standbyOf})
-	}
+// item of an owner.
+func (r *Request) item(o Owner) *item {
+	return &r.items[slices.IndexFunc(r.items, func(it item) bool { return it.Owner == o })]
 }
 
 // standOn notes where a volume is. A new Volume finds the remains of an earlier one
@@ -165,6 +110,16 @@ func (it *item) standOn(v *volume) {
 			continue
 		}
 		it.standings = append(it.standings, standing{at, v.present, *v.owner, nil})
+	}
+}
+
+// standHeld notes where room is held for the owner.
+func (it *item) standHeld(a *account, pod string) {
+	for i := range a.holds {
+		h := &a.holds[i]
+		shared := slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod != pod })
+		it.shared = it.shared || shared
+		it.standings = append(it.standings, standing{h.place, shared, *a.owner, h.standbyOf})
 	}
 }
 

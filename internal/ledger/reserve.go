@@ -1,6 +1,89 @@
 package ledger
 
-import "slices"
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Request works demands out. The verdict names a reason that keeps them from
+// fitting on any node at all, and every node will repeat it.
+func (l *Ledger) Request(options RequestOptions, demands ...Demand) (*Request, Verdict) {
+	r := &Request{options: options, demands: slices.Clone(demands), items: make([]item, 0, len(demands))}
+	if !l.synced {
+		r.verdict = Verdict{Reason: NotSynced}
+	}
+	for _, d := range demands {
+		id, class := l.classes.find(d.Class)
+		if class == nil {
+			r.refuse(UnknownClass, d.Owner)
+			continue
+		}
+		if d.Bytes <= 0 || d.Factor < 0 || d.Factor > maxFactor || d.Factor > 1 && d.Owner.Kind == ByPod {
+			r.refuse(Invalid, d.Owner)
+			continue
+		}
+		if !class.admits(&d.Owner, d.Namespace) {
+			r.refuse(NotAdmitted, d.Owner)
+			continue
+		}
+		if slices.ContainsFunc(r.items, func(it item) bool { return it.Owner == d.Owner }) {
+			continue
+		}
+		it := item{Demand: d, id: id, class: class}
+		l.stand(&it, options.Pod)
+		r.items = append(r.items, it)
+	}
+	slices.SortStableFunc(r.items, func(a, b item) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.id, b.id), a.Owner.Compare(b.Owner))
+	})
+	if r.layTiers(); len(r.tiers) > 0 {
+		r.kin = l.kinOf(options.Siblings)
+	}
+	return r, r.verdict
+}
+
+// stand notes the volumes and holds that the owner has already.
+func (l *Ledger) stand(it *item, pod string) {
+	for _, v := range l.volumesOf(it.Owner) {
+		it.standOn(v)
+	}
+	if a := l.accounts.byOwner[it.Owner]; a != nil {
+		it.standHeld(a, pod)
+	}
+}
+
+// kinOf finds the nodes of the owners' volumes.
+func (l *Ledger) kinOf(owners []Owner) kin {
+	k := kin{count: map[string]int{}}
+	for _, o := range owners {
+		nodes := map[string]bool{}
+		for _, v := range l.volumesOf(o) {
+			for _, at := range live(v.replicas) {
+				nodes[at.node] = true
+			}
+		}
+		for node := range nodes {
+			k.count[node]++
+		}
+	}
+	k.ranks = slices.SortedFunc(maps.Values(k.count), func(a, b int) int { return b - a })
+	return k
+}
+
+// volumesOf are the volumes of an owner: a Volume's own, or those that an account is linked to.
+func (l *Ledger) volumesOf(o Owner) []*volume {
+	if o.Kind == ByVolume {
+		if v := l.volumes.byName[o.ID]; v != nil {
+			return []*volume{v}
+		}
+		return nil
+	}
+	if a := l.accounts.byOwner[o]; a != nil {
+		return a.links
+	}
+	return nil
+}
 
 // Reserve sets room aside for the demands of the request's pod on a node, and for their
 // standbys on others, all of them or nothing. It replaces the holds that the same pod has
@@ -24,10 +107,10 @@ func (l *Ledger) Reserve(node string, r *Request) ([]Choice, Verdict) {
 		if has := it.on(c.Node); has != nil && has.fixed && has.owner.Kind == ByVolume {
 			continue // the Volume is the reservation
 		}
-		l.hold(it, place{c.Node, c.Pool}, r.options.Pod, node)
+		l.accounts.hold(it, place{c.Node, c.Pool}, r.options.Pod, node)
 	}
 	for _, c := range choices[:len(fresh.items)] {
-		l.moveStandbys(c.Owner, choices, r.options.Pod, node)
+		l.accounts.moveStandbys(c.Owner, choices, r.options.Pod, node)
 	}
 	return choices, Verdict{}
 }
@@ -38,78 +121,4 @@ func (l *Ledger) place(node string, r *Request) ([]Choice, Verdict) {
 		return newPlan(l.nodes, r).Place(l.nodes[node])
 	}
 	return l.nodes[node].Place(r, make([]Choice, 0, len(r.items)))
-}
-
-// item of an owner.
-func (r *Request) item(o Owner) *item {
-	return &r.items[slices.IndexFunc(r.items, func(it item) bool { return it.Owner == o })]
-}
-
-// moveStandbys gives back the standbys of an owner that the pod held for its own node, and that
-// are elsewhere by now.
-func (l *Ledger) moveStandbys(o Owner, choices []Choice, uid, own string) {
-	a, moved := l.accounts[o], false
-	if a == nil {
-		return
-	}
-	for i := range a.holds {
-		h := &a.holds[i]
-		at := slices.IndexFunc(h.holders, func(x holder) bool { return x.pod == uid && x.own == own })
-		if at >= 0 && !slices.ContainsFunc(choices, func(c Choice) bool { return c.Owner == o && c.Node == h.node }) {
-			h.holders, moved = slices.Delete(h.holders, at, at+1), true
-		}
-	}
-	if moved {
-		l.settle(a)
-		l.keep(a, uid)
-	}
-}
-
-// hold records that a pod, which is to run on the node own, holds the chosen place for an item.
-func (l *Ledger) hold(it *item, at place, uid, own string) {
-	a := l.account(it.Owner)
-	h := a.hold(at.node)
-	if h == nil {
-		a.holds = append(a.holds, hold{})
-		h = &a.holds[len(a.holds)-1]
-	}
-	if !slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod != uid }) {
-		h.place, h.class, h.bytes, h.yields = at, it.id, it.Bytes, it.Yields
-	}
-	if !slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod == uid && x.own == own }) {
-		h.holders = append(h.holders, holder{pod: uid, own: own})
-	}
-	if !h.belongs(own) {
-		h.standbyOf = append(h.standbyOf, own)
-	}
-	p := l.pod(uid)
-	if !slices.Contains(p.holds, a) {
-		p.holds = append(p.holds, a)
-	}
-	l.settle(a)
-}
-
-// Unreserve gives back the pod's holds for the node, those of standbys included. It may be called without a
-// Reserve before it, and any number of times. A hold that the claim's selected node
-// promises stays, as does one that another pod has.
-func (l *Ledger) Unreserve(uid, node string) {
-	p := l.pods[uid]
-	if p == nil {
-		return
-	}
-	for _, a := range slices.Clone(p.holds) {
-		l.vacate(a, uid, node)
-		l.keep(a, uid)
-	}
-}
-
-// Held returns the pool in which room is held for a claim or an inline volume on
-// the node. CreateVolume has to put the volume there.
-func (l *Ledger) Held(o Owner, node string) (pool string, held bool) {
-	if a := l.accounts[o]; a != nil {
-		if h := a.hold(node); h != nil {
-			return h.pool, true
-		}
-	}
-	return "", false
 }

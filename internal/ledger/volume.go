@@ -1,9 +1,140 @@
 package ledger
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 )
+
+// volumes is what is known of the Volumes and their PersistentVolumes: where data is, or is to be, or may
+// still be. Of a claim it knows no more than the UID.
+type volumes struct {
+	shelf  *shelf
+	byName map[string]*volume
+	pvs    map[string]PVObject
+	// remains are the names of the Volumes, by node, that have remains there.
+	remains map[string]map[string]bool
+}
+
+func newVolumes(s *shelf) *volumes {
+	return &volumes{shelf: s, byName: map[string]*volume{}, pvs: map[string]PVObject{}, remains: map[string]map[string]bool{}}
+}
+
+// of returns the record of a Volume, made if need be.
+func (vs *volumes) of(name string) *volume {
+	v := vs.byName[name]
+	if v == nil {
+		owner := Volume(name)
+		v = &volume{owner: &owner}
+		vs.byName[name] = v
+	}
+	return v
+}
+
+// tidy forgets a record that says nothing any more.
+func (vs *volumes) tidy(v *volume) {
+	if !v.present && len(v.pvs) == 0 && len(v.remains) == 0 {
+		delete(vs.byName, v.owner.ID)
+	}
+}
+
+// observe takes in a Volume, and returns its record, which is to be settled.
+func (vs *volumes) observe(o VolumeObject) *volume {
+	v := vs.of(o.Name)
+	if v.growth > 0 && !slices.Equal(live(v.replicas), live(o.Replicas)) {
+		// The growth was granted for other replicas. The remains of one that is
+		// gone are charged without it.
+		v.growth = 0
+		v.post(vs.shelf)
+	}
+	vs.remain(v, v.leaving(vs.shelf, o))
+	v.present, v.claim, v.class, v.capacity = true, o.Claim, vs.shelf.classes.id(o.Class), max(o.Capacity, 0)
+	v.replicas = slices.Clone(o.Replicas)
+	return v
+}
+
+// gone takes in that a Volume is gone, and returns its record, which is to be settled; nil if there is none.
+func (vs *volumes) gone(name string, revision int64) *volume {
+	v := vs.byName[name]
+	if v == nil {
+		return nil
+	}
+	remains := slices.Clone(v.remains)
+	for _, at := range v.posted {
+		if !v.leaves(at) && vs.shelf.unheard(at.node, revision) {
+			remains = append(remains, remain{vs.shelf.stated(v.owner, at), revision, false})
+		}
+	}
+	vs.remain(v, remains)
+	v.present, v.replicas = false, nil
+	return v
+}
+
+// observePV takes in a PersistentVolume that stands for no other Volume, and returns the record of its own,
+// which is to be settled.
+func (vs *volumes) observePV(o PVObject) *volume {
+	vs.pvs[o.Name] = o
+	v := vs.of(o.Volume)
+	if at, known := slices.BinarySearch(v.pvs, o.Name); !known {
+		v.pvs = slices.Insert(v.pvs, at, o.Name)
+	}
+	return v
+}
+
+// pvGone takes in that a PersistentVolume is gone, and returns the record of its Volume, which is to be
+// settled; nil if there is none.
+func (vs *volumes) pvGone(name string) *volume {
+	o, known := vs.pvs[name]
+	if !known {
+		return nil
+	}
+	delete(vs.pvs, name)
+	v := vs.of(o.Volume)
+	v.pvs = slices.DeleteFunc(v.pvs, func(n string) bool { return n == name })
+	return v
+}
+
+// remain replaces the volume's remains.
+func (vs *volumes) remain(v *volume, next []remain) {
+	for _, r := range v.remains {
+		if delete(vs.remains[r.node], v.owner.ID); len(vs.remains[r.node]) == 0 {
+			delete(vs.remains, r.node)
+		}
+	}
+	v.remains = next
+	for _, r := range next {
+		if vs.remains[r.node] == nil {
+			vs.remains[r.node] = map[string]bool{}
+		}
+		vs.remains[r.node][v.owner.ID] = true
+	}
+}
+
+// left are the volumes that have remains on a node.
+func (vs *volumes) left(node string) []*volume {
+	var left []*volume
+	for _, name := range slices.Sorted(maps.Keys(vs.remains[node])) {
+		left = append(left, vs.byName[name])
+	}
+	return left
+}
+
+// claims are the UIDs of the claims that a volume belongs to: the one it was made for,
+// and those its PersistentVolumes are bound to.
+func (vs *volumes) claims(v *volume) []string {
+	var claims []string
+	add := func(uid string) {
+		if uid != "" && !slices.Contains(claims, uid) {
+			claims = append(claims, uid)
+		}
+	}
+	if v.present || len(v.remains) > 0 {
+		add(v.claim)
+	}
+	for _, name := range v.pvs {
+		add(vs.pvs[name].Claim)
+	}
+	return claims
+}
 
 // volume is the record of a Volume, or of the remains of one, with its claims.
 type volume struct {
@@ -24,7 +155,7 @@ type volume struct {
 	// remains are the charges of replicas that are gone, or whose Volume was gone
 	// before them. They stand until a report of the node takes that into account.
 	remains []remain
-	// linked are the claims whose accounts know of this volume.
+	// linked are the claims whose accounts know of this volume: see accounts.link.
 	linked []string
 	posted []place
 	// waits is the node whose next report may let the volume grow, if any.
@@ -65,7 +196,7 @@ func (v *volume) replica(r *Replica) (posting, bool) {
 
 // wanted lists the facts of a volume: those of the Volume's replicas, and its
 // remains. Of two facts on one place the first counts.
-func (l *Ledger) wanted(v *volume) []posting {
+func (v *volume) wanted() []posting {
 	var facts []posting
 	add := func(p posting) {
 		if !slices.ContainsFunc(facts, func(f posting) bool { return f.place == p.place }) {
@@ -83,103 +214,36 @@ func (l *Ledger) wanted(v *volume) []posting {
 	return facts
 }
 
-// volume returns the record of a Volume, made if need be.
-func (l *Ledger) volume(name string) *volume {
-	v := l.volumes[name]
-	if v == nil {
-		owner := Volume(name)
-		v = &volume{owner: &owner}
-		l.volumes[name] = v
-	}
-	return v
-}
+// post brings the charges on the shelf in line with the record.
+func (v *volume) post(s *shelf) { v.posted = s.post(v.posted, v.owner, v.wanted()) }
 
-// settleVolume brings a volume's charges, and the accounts of its claims, in line
-// with all that is known. The volume comes first, because its charges decide how
-// much room is left for the accounts.
-func (l *Ledger) settleVolume(v *volume) {
-	before := v.linked
-	l.link(v)
-	l.await(*v.owner, &v.waits, l.grow(v))
-	for _, uid := range before {
-		if !slices.Contains(v.linked, uid) {
-			l.settle(l.account(Claim(uid)))
+// leaving are the remains of the replicas that are gone by now. The new Volume
+// takes over the remains of an earlier one of the name.
+func (v *volume) leaving(s *shelf, o VolumeObject) []remain {
+	var leaving []remain
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		at := place{r.Node, r.Pool}
+		if r.State != Gone || !slices.Contains(v.posted, at) {
+			continue
+		}
+		if k := slices.IndexFunc(v.remains, func(r remain) bool { return r.place == at }); k >= 0 {
+			left := v.remains[k]
+			left.over = true
+			leaving = append(leaving, left)
+		} else if s.unheard(r.Node, o.Revision) {
+			leaving = append(leaving, remain{s.stated(v.owner, at), o.Revision, true})
 		}
 	}
-	for _, uid := range v.linked {
-		l.settle(l.account(Claim(uid)))
-	}
-	if !v.present && len(v.pvs) == 0 && len(v.remains) == 0 {
-		delete(l.volumes, v.owner.ID)
-	}
+	return leaving
 }
 
-// link ties the volume to the accounts of its claims: the one it was made for,
-// and those its PersistentVolumes are bound to.
-func (l *Ledger) link(v *volume) {
-	var claims []string
-	add := func(uid string) {
-		if uid != "" && !slices.Contains(claims, uid) {
-			claims = append(claims, uid)
-		}
-	}
-	if v.present || len(v.remains) > 0 {
-		add(v.claim)
-	}
-	for _, name := range v.pvs {
-		add(l.pvs[name].Claim)
-	}
-	if slices.Equal(claims, v.linked) {
-		return
-	}
-	for _, uid := range v.linked {
-		a := l.account(Claim(uid))
-		a.links = slices.DeleteFunc(a.links, func(w *volume) bool { return w == v })
-	}
-	for _, uid := range claims {
-		a := l.account(Claim(uid))
-		a.links = append(a.links, v)
-	}
-	v.linked = claims
+// leaves is whether the charge at a place is that of remains.
+func (v *volume) leaves(at place) bool {
+	return slices.ContainsFunc(v.remains, func(r remain) bool { return r.place == at })
 }
 
-// live are the places of the replicas that a growth would concern.
-func live(replicas []Replica) []place {
-	var live []place
-	for i := range replicas {
-		if r := &replicas[i]; r.State != Gone && r.State != Refused {
-			live = append(live, place{r.Node, r.Pool})
-		}
-	}
-	slices.SortFunc(live, func(a, b place) int { return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.pool, b.pool)) })
-	return live
-}
-
-// grow posts the volume's charges. They include the growth that its claim asks for,
-// if that fits on every node that has a replica. A wish that does not fit is not
-// charged: no claim can close a node by asking for the impossible. It is checked
-// again with the next report. A growth is granted for these replicas only, and is
-// checked anew for others.
-func (l *Ledger) grow(v *volume) (waitFor string) {
-	wish := int64(0)
-	for _, uid := range v.linked {
-		wish = max(wish, l.account(Claim(uid)).bytes)
-	}
-	if !v.present || wish <= v.capacity {
-		wish = 0
-	}
-	v.growth = min(v.growth, wish)
-	v.posted = l.post(v.posted, v.owner, l.wanted(v))
-	if wish <= v.growth || len(live(v.replicas)) == 0 {
-		return ""
-	}
-	if !l.synced {
-		return live(v.replicas)[0].node
-	}
-	if node := l.obstacle(v, wish).Node; node != "" {
-		return node
-	}
-	v.growth = wish
-	v.posted = l.post(v.posted, v.owner, l.wanted(v))
-	return ""
+// over is whether nothing at a place can be used again.
+func (v *volume) over(at place) bool {
+	return slices.ContainsFunc(v.remains, func(r remain) bool { return r.place == at && r.over })
 }

@@ -56,7 +56,7 @@ func (m *Model) rank(q Question, first []string, node string) [3]int {
 		if !m.placedOn(d.Owner, node) {
 			rank[0]++
 		}
-		if h := m.hold(d.Owner, node); h == nil || !h.StandbyOf[q.Node] {
+		if h := m.holds.on(d.Owner, node); h == nil || !h.StandbyOf[q.Node] {
 			rank[2]++
 		}
 	}

@@ -74,7 +74,7 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 			remains = append(remains, f.Owner)
 		}
 	}
-	h := b.m.hold(o, b.node)
+	h := b.m.holds.on(o, b.node)
 	switch {
 	case h != nil && h.sharedBeside(pod):
 		b.fixed[i] = h.Pool
@@ -91,11 +91,6 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 	return true
 }
 
-// charges is whether a fact is the hold's.
-func (h *Hold) charges(f Fact) bool {
-	return f.Owner == h.Owner && f.Node == h.Node && f.Pool == h.Pool
-}
-
 // owes notes what a demand takes beyond the fact that it has.
 func (b *brute) owes(i int, f Fact) {
 	if f.yields && !b.yields(i) {
@@ -105,22 +100,6 @@ func (b *brute) owes(i int, f Fact) {
 
 // yields is whether a demand is only for a slot that is spare.
 func (b *brute) yields(i int) bool { return b.standby && b.demands[i].Yields }
-
-// sharedBeside says whether a pod other than this one holds it too.
-func (h Hold) sharedBeside(pod string) bool {
-	for x := range h.Holders {
-		if x.Pod != pod {
-			return true
-		}
-	}
-	return false
-}
-
-// placed is whether an object says where the volume is.
-func (m *Model) placed(volume string) bool {
-	_, present := m.volumes[volume]
-	return present
-}
 
 // try places the demands from the i-th on in every way.
 func (b *brute) try(i int) bool {

@@ -7,17 +7,6 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// there is whether an inline volume has been made: its pod has started, or its node
-// lists it.
-func (m *Model) there(o ledger.Owner, node string) bool {
-	if o.Kind != ledger.ByPod {
-		return false
-	}
-	return m.pods[o.ID].Started || slices.ContainsFunc(m.reports[node].Pools, func(p ledger.Pool) bool {
-		return slices.ContainsFunc(p.Inventory, func(i ledger.Item) bool { return i.Owner == o })
-	})
-}
-
 // makes is whether the node could be making an inline volume in the pool, beside
 // the volumes that exist.
 func (m *Model) makes(o ledger.Owner, node string, p *ledger.Pool, v ledger.InlineVolume) bool {

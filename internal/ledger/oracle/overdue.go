@@ -35,7 +35,7 @@ func (m *Model) Overdue() []string {
 // fit.
 func (m *Model) overdueClaim(uid string) bool {
 	c, o := m.claims[uid], ledger.Claim(uid)
-	if c.SelectedNode == "" || c.Bound || m.durable(uid) || m.hold(o, c.SelectedNode) != nil || m.standsOn(o, c.SelectedNode) {
+	if c.SelectedNode == "" || c.Bound || m.durable(uid) || m.holds.on(o, c.SelectedNode) != nil || m.standsOn(o, c.SelectedNode) {
 		return false
 	}
 	return m.Fits(c.SelectedNode, "", ledger.Demand{Owner: o, Class: c.Class, Bytes: c.Requested})
@@ -45,7 +45,7 @@ func (m *Model) overdueClaim(uid string) bool {
 // although it is there or could be, or is charged where it cannot be.
 func (m *Model) overdueInline(uid string, v ledger.InlineVolume) bool {
 	node, o := m.pods[uid].Node, ledger.Inline(uid, v.Name)
-	if h := m.hold(o, node); h != nil {
+	if h := m.holds.on(o, node); h != nil {
 		p, reported := m.pool(node, h.Pool)
 		return reported && len(h.Holders) == 0 && !m.there(o, node) && !m.makes(o, node, p, v)
 	}

@@ -30,12 +30,12 @@ func (m *Model) Places(q Question) bool {
 	if !slices.ContainsFunc(q.Demands, func(d ledger.Demand) bool { return d.Factor > 1 }) {
 		return true
 	}
-	s := m.sets(q)
+	s := newSets(m, q)
 	return s.runs() && s.try(0)
 }
 
-// sets begins a search.
-func (m *Model) sets(q Question) *sets {
+// newSets begins a search.
+func newSets(m *Model, q Question) *sets {
 	s := &sets{m: m, q: q, siblings: m.siblings(q.Siblings), answers: map[string]bool{}}
 	s.nodes = sortedKeys(m.reports)
 	for _, node := range sortedKeys(s.siblings) {
@@ -53,7 +53,7 @@ func (s *sets) runs() bool {
 
 // Legal returns an error if choices are no answer to the question.
 func (m *Model) Legal(q Question, choices []ledger.Choice) error {
-	s, here, pools := m.sets(q), map[string][]ledger.Demand{}, map[string][]string{}
+	s, here, pools := newSets(m, q), map[string][]ledger.Demand{}, map[string][]string{}
 	several := false
 	for _, d := range q.Demands {
 		set := 0
@@ -94,28 +94,6 @@ type sets struct {
 	siblings map[string]int
 	chosen   []int
 	answers  map[string]bool
-}
-
-// siblings is how many of the owners have a replica on each node.
-func (m *Model) siblings(owners []ledger.Owner) map[string]int {
-	count := map[string]int{}
-	for _, o := range owners {
-		nodes := map[string]bool{}
-		for name, v := range m.volumes {
-			if o != ledger.Volume(name) && (o.Kind != ledger.ByClaim || !slices.Contains(m.claimsOf(name), o.ID)) {
-				continue
-			}
-			for _, r := range v.Replicas {
-				if r.State == ledger.Pending || r.State == ledger.Ready {
-					nodes[r.Node] = true
-				}
-			}
-		}
-		for node := range nodes {
-			count[node]++
-		}
-	}
-	return count
 }
 
 func (s *sets) try(i int) bool {

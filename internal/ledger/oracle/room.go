@@ -17,8 +17,8 @@ type sum struct {
 }
 
 // add sums up the facts of a pool.
-func (m *Model) add(facts []Fact, node, pool string) sum {
-	p, _ := m.pool(node, pool)
+func (seen *objects) add(facts []Fact, node, pool string) sum {
+	p, _ := seen.pool(node, pool)
 	s := sum{used: p.Foreign, firm: p.Foreign, promised: ceiling}
 	for _, f := range facts {
 		if f.Node != node || f.Pool != pool {
@@ -28,7 +28,7 @@ func (m *Model) add(facts []Fact, node, pool string) sum {
 		if !f.yields {
 			s.firm = min(s.firm+f.Charge, ceiling)
 		}
-		if top, serves := m.limit(p, f.Class); f.Carving && serves {
+		if top, serves := seen.limit(p, f.Class); f.Carving && serves {
 			s.promised = min(s.promised, top)
 		}
 	}
@@ -36,8 +36,8 @@ func (m *Model) add(facts []Fact, node, pool string) sum {
 }
 
 // limit of a class on a pool that serves it.
-func (m *Model) limit(p *ledger.Pool, class string) (int64, bool) {
-	c, known := m.classes[class]
+func (seen *objects) limit(p *ledger.Pool, class string) (int64, bool) {
+	c, known := seen.classes[class]
 	if !known || !slices.Contains(p.Classes, class) {
 		return 0, false
 	}
@@ -46,9 +46,9 @@ func (m *Model) limit(p *ledger.Pool, class string) (int64, bool) {
 }
 
 // open is whether a pool takes new volumes of the class, full or not.
-func (m *Model) open(node string, p *ledger.Pool, class string) bool {
-	c, known := m.classes[class]
-	if !known || !m.reports[node].Ready || p.Health != ledger.Healthy || !slices.Contains(p.Classes, class) {
+func (seen *objects) open(node string, p *ledger.Pool, class string) bool {
+	c, known := seen.classes[class]
+	if !known || !seen.reports[node].Ready || p.Health != ledger.Healthy || !slices.Contains(p.Classes, class) {
 		return false
 	}
 	_, open := limit(p, c)
@@ -56,14 +56,14 @@ func (m *Model) open(node string, p *ledger.Pool, class string) bool {
 }
 
 // Room mirrors the ledger.
-func (m *Model) Room(facts []Fact, node, class string) ledger.Room {
+func (seen *objects) Room(facts []Fact, node, class string) ledger.Room {
 	var room ledger.Room
-	for _, p := range m.reports[node].Pools {
-		if !m.open(node, &p, class) {
+	for _, p := range seen.reports[node].Pools {
+		if !seen.open(node, &p, class) {
 			continue
 		}
-		s := m.add(facts, node, p.Name)
-		top, _ := m.limit(&p, class)
+		s := seen.add(facts, node, p.Name)
+		top, _ := seen.limit(&p, class)
 		free := max(min(top, s.promised)-s.firm, 0) / p.Unit * p.Unit
 		room.Largest = max(room.Largest, free)
 		room.Sum += free
