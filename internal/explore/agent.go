@@ -60,6 +60,7 @@ func (w agents) think(i int, stale uint8) bool {
 	}
 	w.scratch.verb = a.Verb
 	w.diskJudge().checkGivesUp(i, &a)
+	w.diskJudge().checkGoesOn(i, &a, read.volume)
 	w.diskJudge().checkShutsOut(i, &a, read.volume)
 	w.diskJudge().checkSaysFenced(i, &a)
 	w.copyJudge().checkHeld(i, &a)

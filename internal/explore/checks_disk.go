@@ -23,8 +23,24 @@ func (w diskJudge) ended(e lineage.Epoch) bool {
 // disk again. No rule can help that.
 func (w diskJudge) helpless() bool { return w.truth.cleared && w.disk.holder == ownership.Key{} }
 
+// checkGoesOn judges a node's decision to close an epoch in which its pod writes. That a backup has forgotten the epoch is
+// no reason: the node mends the record.
+func (w diskJudge) checkGoesOn(i int, a *ownership.Action, read *ownership.Volume) {
+	n := &w.nodes[i]
+	e := n.copy.Opened
+	if !w.cfg.Many || a.Verb != ownership.Close || read == nil || a.Promise.Epoch != e || !n.mounted || !n.wanted || n.lapsed || w.ended(e) {
+		return
+	}
+	taken := slices.ContainsFunc(read.AllWriters(), func(o ownership.Writer) bool { return o.Epoch.Number == e.Number })
+	writes := w.disk.seenBy(i).Registered == ownership.Key{Node: names[i], Epoch: e}.Raw()
+	if writes && !taken && read.On(names[i]).Epoch.Number < e.Number {
+		w.fail("session: %s gives epoch %v up, which the record forgot, and its pod writes", names[i], e)
+	}
+}
+
 // checkShutsOut judges a node's decision to remove a registration. It may remove that of a writer at work only if the
-// record asks for that, or if the record does not know the writer's epoch and the writer does not answer.
+// record asks for that, or if the record does not know the writer's epoch and the writer does not answer. A record may
+// forget a writer whose epoch has ended.
 func (w diskJudge) checkShutsOut(i int, a *ownership.Action, read *ownership.Volume) {
 	if !w.cfg.Many || a.Verb != ownership.Reserve || read == nil {
 		return
@@ -38,7 +54,7 @@ func (w diskJudge) checkShutsOut(i int, a *ownership.Action, read *ownership.Vol
 		if v.Epoch == k.Epoch && v.Primary.Phase.Open() && v.FenceRequest.Epoch != k.Epoch {
 			w.fail("session: %s shuts %s out of epoch %v, and nobody has asked for it", names[i], names[j], k.Epoch)
 		}
-		if v.Epoch.Number < k.Epoch.Number && w.answers(i, j) {
+		if v.Epoch.Number < k.Epoch.Number && !w.ended(k.Epoch) && w.answers(i, j) {
 			w.fail("session: %s shuts %s out, which answers, and whose epoch %v the record forgot", names[i], names[j], k.Epoch)
 		}
 	}

@@ -105,7 +105,14 @@ var manyMutants = []Mutant{
 			}
 		}
 		r.Stage, r.Tend, r.Unstage = r.Stage.Alter("repair record", single), r.Tend.Alter("repair record", single), r.Unstage.Alter("repair record", single)
-		r.Oversee = r.Oversee.Without("repair record")
+		r.Oversee = r.Oversee.Alter("repair record", func(old controllerRule) controllerRule {
+			return func(f *ownership.ControllerFacts) (ownership.Action, bool) {
+				if f.Record.Sharing.ManyWriters {
+					return ownership.Action{}, false
+				}
+				return old(f)
+			}
+		})
 	}},
 	{"one-writer-counts", "the controller need only know the newest writer", func(r *Rules) {
 		r.Each = func(rules ownership.Chain[ownership.ControllerFacts], f *ownership.ControllerFacts, about func(*ownership.ControllerFacts, string)) ownership.Action {
