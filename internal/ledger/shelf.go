@@ -10,7 +10,8 @@ import (
 // shelf is all room there is: the nodes, their pools, and what is charged to each. It knows owners by name
 // only. What an owner is to have, and where, is decided by those who post it here.
 type shelf struct {
-	// synced is whether every kind of object has been listed once. Nobody is given room before that.
+	// synced tells whether SetSynced was called. Before that, the ledger refuses every request and gives waiting
+	// owners no room.
 	synced  bool
 	classes classes
 	nodes   map[string]*Node

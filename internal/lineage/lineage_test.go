@@ -210,3 +210,14 @@ func path(parent map[lineage.Point]lineage.Point, tip lineage.Point) (out []line
 	}
 	return out
 }
+
+func TestAHistoryIsCutAfterAnEpoch(t *testing.T) {
+	for e, want := range map[lineage.Epoch]lineage.Epoch{e1: e1, e2: e2, e3: e3, {Number: 2, ID: "another"}: e3} {
+		if got := forked.Until(e).Head(); got != want {
+			t.Errorf("the history until %v ends with %v", e, got)
+		}
+	}
+	if longer := append(forked.Until(e1), lineage.Branch{Epoch: e3}); longer.Head() != e3 || forked[1].Epoch != e2 {
+		t.Errorf("what is added to the part changes the whole: %v", forked)
+	}
+}

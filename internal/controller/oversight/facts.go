@@ -139,16 +139,19 @@ func stranded(v *ownership.Volume, pods []corev1.Pod, peers []ownership.Peer, bo
 }
 
 // overIn is the boot of the node in which its last epoch began, if that was released, or, of several writers, if the
-// node itself answers that it has given it up: a backup may have forgotten the epoch. It is empty if neither is so.
+// node itself answers that it has given it up. That answer goes before the record: a backup may have forgotten the
+// epoch. It is empty if neither is so.
 func overIn(v *ownership.Volume, peers []ownership.Peer, node string) (boot string) {
 	own := v.On(node)
-	if own.Primary.Node != node || v.Sharing.ManyWriters && own.Primary.Phase == ownership.Fenced {
+	if own.Primary.Node != node {
 		return ""
 	}
-	for i := range peers {
-		c := &peers[i].Copy
-		if v.Sharing.ManyWriters && peers[i].Node == node && c.GaveUp(c.Opened) && c.Opened.Number >= own.Epoch.Number && c.Promise.Epoch == c.Opened {
-			return c.Promise.Boot
+	if v.Sharing.ManyWriters && own.Primary.Phase != ownership.Fenced {
+		for i := range peers {
+			c := &peers[i].Copy
+			if peers[i].Node == node && c.GaveUp(c.Opened) && c.Opened.Number >= own.Epoch.Number && c.Promise.Epoch == c.Opened {
+				return c.Promise.Boot
+			}
 		}
 	}
 	if own.Primary.Phase == ownership.Released {
