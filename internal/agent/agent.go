@@ -43,6 +43,8 @@ type Options struct {
 	Disks poold.Node
 	// Mounts reads the mount table.
 	Mounts staging.MountTable
+	// ShutDowns returns the paths below a directory whose filesystem has shut itself down.
+	ShutDowns func(dir string) ([]string, error)
 	// Config of the API server.
 	Config *rest.Config
 	// CSI is where the kubelet connects; the address must be the path that the

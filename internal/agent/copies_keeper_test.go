@@ -91,9 +91,10 @@ func (k *keeper) start() {
 	k.streams = streams.Addr().String()
 	a, err := NewReplicated(ctx, Options{
 		Driver: driver.Local(), Node: k.name, Namespace: apitest.Namespace, KubeletDir: k.dir,
-		Disks:  poold.NewLocal(memory.New(k.disks, nil), k.mounts),
-		Mounts: func(v provision.Volume) ([]string, error) { return k.mounts.Mounts(v.Content.Source), nil },
-		Config: k.config, CSI: calls, HTTP: probes, Registry: prometheus.NewRegistry(), Peers: flock{k},
+		Disks:     poold.NewLocal(memory.New(k.disks, nil), k.mounts),
+		ShutDowns: func(string) ([]string, error) { return nil, nil },
+		Mounts:    func(v provision.Volume) ([]string, error) { return k.mounts.Mounts(v.Content.Source), nil },
+		Config:    k.config, CSI: calls, HTTP: probes, Registry: prometheus.NewRegistry(), Peers: flock{k},
 		Version: "test", Log: logr.Discard(), Clock: k.h.clock,
 	}, Copies{
 		Boot: k.bootID(), Journal: k.journal, Guard: k.guard, Cover: func(string) error { return nil },

@@ -90,8 +90,9 @@ func (s *site) start() *agent {
 	a := New(Options{
 		Driver: driver.Local(),
 		Node:   s.name, Namespace: apitest.Namespace, KubeletDir: s.dir, Disks: s.node,
-		Mounts: func(v provision.Volume) ([]string, error) { return s.mounts.Mounts(v.Content.Source), nil },
-		Config: s.config, CSI: calls, RegistrationSocket: s.registration, HTTP: probes, Registry: prometheus.NewRegistry(),
+		ShutDowns: func(string) ([]string, error) { return nil, nil },
+		Mounts:    func(v provision.Volume) ([]string, error) { return s.mounts.Mounts(v.Content.Source), nil },
+		Config:    s.config, CSI: calls, RegistrationSocket: s.registration, HTTP: probes, Registry: prometheus.NewRegistry(),
 		OrphanRetention: s.retention, Version: "test", Log: logr.Discard(), Clock: s.clock,
 	})
 	done := make(chan error, 1)

@@ -120,6 +120,11 @@ type NodeFacts struct {
 	Unstaging bool
 	// Mounted: the volume is mounted read-write here, in epoch Copy.Opened.
 	Mounted bool
+	// ShutDown: the filesystem that is mounted has shut itself down, because its disk failed writes. It takes
+	// none before it is mounted anew.
+	ShutDown bool
+	// Held: the node gave the epoch up, and a pod has the volume nonetheless. The shell has tried to take it off.
+	Held bool
 	// Full: the node had no room when it tried to make the copy larger, and shall not try again yet.
 	Full bool
 	// SnapshotDue: the interval has passed.

@@ -1,10 +1,10 @@
 package ownership
 
 // Node is an agent's rules for one volume.
-type Node struct{ Stage, Unstage, Tend Chain[NodeFacts] }
+type Node struct{ Stage, Unstage, Tend, Held Chain[NodeFacts] }
 
 // NodeRules are the rules as the product uses them.
-func NodeRules() Node { return Node{Stage: StageRules, Unstage: UnstageRules, Tend: TendRules} }
+func NodeRules() Node { return Node{StageRules, UnstageRules, TendRules, HeldRules} }
 
 // Next returns the answer to the kubelet and the action to carry out. While the
 // kubelet asks for something, its rules go first; when they only wait, or are done,
@@ -17,6 +17,9 @@ func (n Node) Next(f *NodeFacts) (answer, do Action) {
 
 func (n Node) next(f *NodeFacts) (answer, do Action) {
 	switch {
+	case f.Held:
+		answer = n.Held.Decide(f)
+		return answer, answer
 	case f.Wanted:
 		answer = n.follow(n.Stage.Decide(f), f)
 	case f.Unstaging:

@@ -37,6 +37,8 @@ const (
 	Releasing                Reason = "Releasing"
 	RecordBehind             Reason = "RecordBehind"
 	Superseded               Reason = "Superseded"
+	FilesystemShutDown       Reason = "FilesystemShutDown"
+	StillHeld                Reason = "StillHeld"
 	ShuttingOut              Reason = "ShuttingOut"
 	IntervalPassed           Reason = "IntervalPassed"
 	FirstSnapshot            Reason = "FirstSnapshot"
@@ -123,6 +125,8 @@ var messages = map[Reason]string{
 	Releasing:                "releasing epoch %[3]v at snapshot %[2]v",
 	RecordBehind:             "the record is older than what nodes know, probably from a backup; restoring epoch %[3]v of node %[1]s",
 	Superseded:               "epoch %[3]v of node %[1]s has replaced this one",
+	FilesystemShutDown:       "the filesystem on node %[1]s has shut itself down, because the disk failed its writes; the node gives epoch %[3]v up, and its pods are ended",
+	StillHeld:                "node %[1]s gave epoch %[3]v up, and a pod there holds the volume until it ends",
 	ShuttingOut:              "shutting node %[1]s out of epoch %[3]v at the device",
 	FirstSnapshot:            "taking the first snapshot %[2]v, which is empty",
 	IntervalPassed:           "taking snapshot %[2]v, the interval has passed",

@@ -39,7 +39,7 @@ var TendRules = Chain[NodeFacts]{
 // stepDown stops a writer whose epoch is not the record's any more, or which the
 // device refuses. A fence that was called off too late leaves such a writer mounted
 // and useless, and only a new epoch helps. It also ends a mount of an epoch that the node gave up
-// before a pod came back.
+// before a pod came back, and that of a filesystem that has shut itself down.
 func stepDown(f *NodeFacts) (Action, bool) {
 	v := f.Record
 	if !f.Mounted || v == nil || !f.traits().Owned {
@@ -49,6 +49,8 @@ func stepDown(f *NodeFacts) (Action, bool) {
 	switch owns := v.ownedBy(f.Me) && v.Epoch == f.Copy.Opened; {
 	case owns && f.Copy.GaveUp(v.Epoch):
 		why.Reason = ClosingEpoch
+	case owns && f.ShutDown:
+		why = Why{Reason: FilesystemShutDown, Node: f.Me, Epoch: v.Epoch}
 	case owns && !shutOut(f):
 		return next()
 	case owns && v.Sharing.ManyWriters:

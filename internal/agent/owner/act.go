@@ -157,6 +157,21 @@ func (o actor) takeOffDead(ctx context.Context, l *look, a *asking) error {
 	return nil
 }
 
+// held has the record say that nobody writes here, if a pod has the volume although its epoch is given up: controllers
+// end that pod. more says that the record has changed; else the cause is the error, and the volume is tried again. A
+// kubelet that unstages the volume has ended its pods, and what holds it lets go in a moment.
+func (o actor) held(ctx context.Context, l *look, cause error) (more bool, err error) {
+	if k := &l.facts.Copy; l.facts.Unstaging || !errors.Is(cause, provision.ErrInUse) || !k.GaveUp(k.Opened) {
+		return false, cause
+	}
+	l.facts.Held = true
+	_, do := o.c.Rules.Next(&l.facts)
+	if do.Verb != ownership.Record {
+		return false, cause
+	}
+	return true, errors.Join(o.write(ctx, l, do.Next), ctx.Err())
+}
+
 // tellGuard closes an epoch at the guard that is given up and unmounted: the guard makes sure that
 // nothing holds the volume in any namespace. Only then the rules go on, to the release.
 func (o actor) tellGuard(ctx context.Context, l *look) error {

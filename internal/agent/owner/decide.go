@@ -101,7 +101,8 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 		return out, false, err
 	}
 	if err := (actor{o}).tellGuard(ctx, l); err != nil {
-		return out, false, err
+		more, err = (actor{o}).held(ctx, l, err)
+		return out, more, err
 	}
 	(actor{o}).noteLeaving(l)
 	rules, dead := o.c.Rules, (actor{o}).stranded(ctx, l, a)
@@ -126,6 +127,9 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 		return out, false, (actor{o}).forget(l)
 	}
 	more, err = (actor{o}).carryOut(ctx, l, do, a)
+	if do.Verb == ownership.Unmount && err != nil {
+		more, err = (actor{o}).held(ctx, l, err)
+	}
 	return out, more, err
 }
 
@@ -138,6 +142,7 @@ func (o *Owner) gather(ctx context.Context, id string, a *asking) (*look, error)
 	}
 	l.facts.FreshID = w.FreshID()
 	l.facts.Mounted = mounted(w, o.c.Boot, &l.kept)
+	l.facts.ShutDown = l.facts.Mounted && shutDown(w, w.ShutDowns(), &l.kept)
 	l.facts.Now = w.Now()
 	o.hinted(id, func(h *hint) {
 		l.facts.Wanted = a.wanted || !a.unstaging && !a.idle && h.cleared == o.lapses && h.wanted.After(l.facts.Now)
@@ -228,6 +233,16 @@ func mounted(w World, boot string, k *journal.Kept) bool {
 	}
 	paths, err := w.Mounts(k.Taken.Content)
 	return err != nil || len(paths) > 0
+}
+
+// shutDown says whether the filesystem of a volume is among those that have shut themselves down, which are mounted at
+// those paths.
+func shutDown(w World, down []string, k *journal.Kept) bool {
+	if len(down) == 0 || k.Taken.Block {
+		return false
+	}
+	paths, err := w.Mounts(k.Taken.Content)
+	return err == nil && slices.ContainsFunc(paths, func(path string) bool { return slices.Contains(down, path) })
 }
 
 // readRecord reads the record, and makes sure that it is about what the node keeps. After an error the

@@ -24,6 +24,7 @@ type idle struct {
 }
 
 func (w *idle) Volumes() ([]string, error) { return []string{theVolume}, nil }
+func (w *idle) ShutDowns() []string        { return nil }
 
 func (w *idle) Load(string) (journal.Kept, bool, error) {
 	w.tended.Add(1)

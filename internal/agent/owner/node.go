@@ -49,8 +49,10 @@ type Node struct {
 	// Guard of the node. Holding is how the kernel names a device to it.
 	Guard   Guard
 	Holding func(content provision.Content) (guard.Holding, error)
-	// MountTable has the mounts, Mounter takes them off, and Cover covers the path of one that was a pod's.
+	// MountTable has the mounts, Mounter takes them off, and Cover covers the path of one that was a pod's. Broken are the
+	// paths of those whose filesystem has shut itself down.
 	MountTable staging.MountTable
+	Broken     func() ([]string, error)
 	Mounter    mount.Mounter
 	Cover      func(path string) error
 	// Kubelet is the kubelet's directory, and Pods are those that are bound to the node, as the API server has them.
@@ -82,6 +84,15 @@ func (n *Node) Mounts(content provision.Content) ([]string, error) {
 		return nil, nil
 	}
 	return paths, err
+}
+
+// ShutDowns implements World.
+func (n *Node) ShutDowns() []string {
+	paths, err := n.Broken()
+	if err != nil {
+		return nil
+	}
+	return paths
 }
 
 // Unmount implements World. No kubelet has asked for it, so the pod may still run. A path that cannot be covered
@@ -165,7 +176,12 @@ func (n *Node) OpenEpoch(ctx context.Context, volume string, e lineage.Epoch, co
 
 // CloseEpoch implements World.
 func (n *Node) CloseEpoch(ctx context.Context, volume string, e lineage.Epoch) error {
-	return n.Guard.Close(ctx, guard.Epoch{Volume: volume, Epoch: e})
+	err := n.Guard.Close(ctx, guard.Epoch{Volume: volume, Epoch: e})
+	var refused *keep.RefusedError
+	if errors.As(err, &refused) && refused.Reason == ownership.StillHeld {
+		return fmt.Errorf("%w: %w", provision.ErrInUse, err)
+	}
+	return err
 }
 
 // AllClosed implements World.

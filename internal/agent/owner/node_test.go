@@ -22,6 +22,7 @@ import (
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/mount/memory"
+	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/publish/kubeletdir"
 )
@@ -165,6 +166,25 @@ func TestWhatTheGuardRefusesIsAnError(t *testing.T) {
 	is(t, n.OpenEpoch(t.Context(), theVolume, lineage.Epoch{Number: 2}, theDiskContent, true), refused)
 	is(t, n.CloseEpoch(t.Context(), theVolume, lineage.Epoch{Number: 2}), refused)
 	is(t, n.AllClosed(t.Context()), refused)
+	for reason, held := range map[ownership.Reason]bool{ownership.StillHeld: true, keep.Looking: false, keep.StillOpen: false} {
+		n.Guard = &sentry{refuse: &keep.RefusedError{Reason: reason, Message: "no"}}
+		err := n.CloseEpoch(t.Context(), theVolume, lineage.Epoch{Number: 2})
+		var said *keep.RefusedError
+		if !errors.As(err, &said) || errors.Is(err, provision.ErrInUse) != held {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
+
+func TestFilesystemsThatCannotBeLookedAtHaveNotShutThemselvesDown(t *testing.T) {
+	n := &owner.Node{Broken: func() ([]string, error) { return []string{"/stage"}, nil }}
+	if got := n.ShutDowns(); !slices.Equal(got, []string{"/stage"}) {
+		t.Errorf("found %v", got)
+	}
+	n.Broken = func() ([]string, error) { return nil, errors.New("the mount table cannot be read") }
+	if got := n.ShutDowns(); len(got) > 0 {
+		t.Errorf("found %v", got)
+	}
 }
 
 func TestANodeReadsAndWritesTheRecordAtTheAPIServer(t *testing.T) {

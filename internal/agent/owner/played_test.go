@@ -71,6 +71,7 @@ type playedWorld struct {
 	beside   []journal.Kept // what the node keeps of other volumes
 	object   *v1alpha1.Volume
 	paths    []string // where the device is mounted
+	down     []string // where a filesystem is mounted that has shut itself down
 	stuck    bool     // an unmount takes nothing off
 	silent   []string // nodes that do not answer
 	standing Standing
@@ -161,6 +162,8 @@ func (w *playedWorld) Begun(_ context.Context, paths []string) ([]string, error)
 }
 
 func (w *playedWorld) Uncover(_ context.Context, path string) error { return w.does("Uncover", path) }
+
+func (w *playedWorld) ShutDowns() []string { return w.down }
 
 func (w *playedWorld) AllClosed(context.Context) error { return w.does("AllClosed") }
 

@@ -50,9 +50,13 @@ func (o *Owner) Watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	down := o.c.World.ShutDowns()
 	for _, id := range ids {
 		k, _, err := o.c.World.Load(id)
-		if err == nil && k.InUse(o.c.Boot) && o.c.Medium.stirs(ctx, o, &k) {
+		if err != nil || !k.InUse(o.c.Boot) {
+			continue
+		}
+		if o.c.Medium.stirs(ctx, o, &k) || !k.GaveUp(k.Opened) && shutDown(o.c.World, down, &k) {
 			o.c.Poke(id, 0)
 		}
 	}

@@ -45,7 +45,7 @@ type World interface {
 	Standing(ctx context.Context) (Standing, error)
 	// 9. OpenEpoch registers an epoch at the guard, which may refuse it; reserved says that the disk itself
 	// keeps late writes of the epoch out. 10. CloseEpoch ends it, if
-	// nothing on the node holds the volume; one that the guard does not know has ended.
+	// nothing on the node holds the volume, or else the error is ErrInUse; one that the guard does not know has ended.
 	OpenEpoch(ctx context.Context, volume string, e lineage.Epoch, content provision.Content, reserved bool) error
 	CloseEpoch(ctx context.Context, volume string, e lineage.Epoch) error
 	// 11. AllClosed gives the guard the word that every epoch of the node is closed.
@@ -57,6 +57,9 @@ type World interface {
 	Begun(ctx context.Context, paths []string) ([]string, error)
 	// 33. Uncover takes off a path what Unmount, or the guard, put there.
 	Uncover(ctx context.Context, path string) error
+	// 34. ShutDowns returns the paths at which a filesystem is mounted that has shut itself down. A look that fails finds
+	// none.
+	ShutDowns() []string
 }
 
 // Standing is how a node stands towards the others.

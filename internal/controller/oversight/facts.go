@@ -120,13 +120,13 @@ func shut(v *ownership.Volume, e *ownership.Replica) bool {
 	return isFenced(v, e.Node) && e.Unstaged != v.On(e.Node).Epoch
 }
 
-// stranded are the pods that had begun on the node that has released the volume, in the boot that had taken
+// stranded are the pods that had begun on a node that has given its epoch up, in the boot that had taken
 // it. A node that was cut off stops its writers, gives the epoch up, and releases it when the API server is
 // there again. Within one boot a kubelet stages a volume for a pod once, so the mount stays dead. After another
 // boot it stages anew, and such a pod waits for that.
 //
-// Where several nodes write, a node that its disk does not know any more gives the epoch up as well, and releases it only
-// when no pod has the device open: such a pod is one that gets errors of I/O for as long as it lives.
+// A node whose disk refuses it, or failed its writes until the filesystem shut itself down, gives the epoch up as well,
+// and releases it only when no pod has the volume: such a pod gets errors of I/O for as long as it lives.
 func stranded(v *ownership.Volume, pods []corev1.Pod, peers []ownership.Peer, boot func(node string) string) (dead []*corev1.Pod) {
 	for i := range pods {
 		p := &pods[i]
@@ -138,15 +138,15 @@ func stranded(v *ownership.Volume, pods []corev1.Pod, peers []ownership.Peer, bo
 	return dead
 }
 
-// overIn is the boot of the node in which its last epoch began, if that was released, or, of several writers, if the
+// overIn is the boot of the node in which its last epoch began, if that was released, or if the
 // node itself answers that it has given it up. That answer goes before the record: a backup may have forgotten the
-// epoch. It is empty if neither is so.
+// epoch of one of several writers. It is empty if neither is so.
 func overIn(v *ownership.Volume, peers []ownership.Peer, node string) (boot string) {
 	own := v.On(node)
 	if own.Primary.Node != node {
 		return ""
 	}
-	if v.Sharing.ManyWriters && own.Primary.Phase != ownership.Fenced {
+	if own.Primary.Phase.Open() || v.Sharing.ManyWriters && own.Primary.Phase != ownership.Fenced {
 		for i := range peers {
 			c := &peers[i].Copy
 			if peers[i].Node == node && c.GaveUp(c.Opened) && c.Opened.Number >= own.Epoch.Number && c.Promise.Epoch == c.Opened {

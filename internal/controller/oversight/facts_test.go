@@ -253,6 +253,12 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 		"a pod waits on its node, and a node owns the volume": {
 			question: question{facts: ownership.ControllerFacts{Record: shared(), Wanted: []string{"n2"}}}, action: nothing,
 		},
+		"its owner's attachment is of no use": {
+			question: question{facts: ownership.ControllerFacts{Record: shared(func(v *ownership.Volume) { v.Replicas[0].State = ownership.Syncing })}}, action: nothing, want: later,
+		},
+		"a standby's attachment is of no use": {
+			question: question{facts: ownership.ControllerFacts{Record: shared(func(v *ownership.Volume) { v.Replicas[1].State = ownership.Syncing })}}, action: nothing,
+		},
 		"it waits for a slot":                 {question: question{volume: waits(metav1.ConditionTrue, at)}, action: noSlot, want: soon},
 		"it has waited for a slot for long":   {question: question{volume: waits(metav1.ConditionTrue, at.Add(-time.Hour))}, action: noSlot, want: later},
 		"it has not waited for a slot before": {question: question{volume: waits(metav1.ConditionFalse, at.Add(-time.Hour))}, action: noSlot, want: soon},

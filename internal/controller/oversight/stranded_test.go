@@ -99,3 +99,49 @@ func TestAPodThatHasCompletedMeanwhileIsNotEnded(t *testing.T) {
 		}
 	})
 }
+
+// A filesystem that shut itself down, or a disk that refuses the node: the node gives the epoch up, and cannot release
+// the volume while the pod has it.
+func TestAPodWhoseNodeHasGivenItsEpochUpIsEnded(t *testing.T) {
+	objects := cluster(t, shared(), pod("db", "n1"), pod("waits", "n1", pending), pod("leaves", "n1", leaving))
+	for _, o := range objects {
+		if n, is := o.(*corev1.Node); is {
+			booted(boot)(n)
+		}
+	}
+	inWorld(t, objects, func(w *world) {
+		r := w.controller()
+		w.oversees(r)
+		over := ownership.Copy{Promise: ownership.Promise{Epoch: e2, Primary: "n1", Boot: boot}, Opened: e2, Closed: e2}
+		w.peers.answers = []ownership.Peer{{Node: "n1", Copy: over}}
+		w.becomes(func(v *ownership.Volume) { v.Replicas[0].State = ownership.Syncing })
+		w.oversees(r)
+		w.passes(strandedFor - time.Second)
+		w.oversees(r)
+		if diff := cmp.Diff([]string{"db", "leaves", "waits"}, w.pods()); diff != "" {
+			t.Error("too early: the volume may be about to be released: " + diff)
+		}
+		w.passes(2 * time.Second)
+		w.oversees(r)
+		if diff := cmp.Diff([]string{"leaves", "waits"}, w.pods()); diff != "" {
+			t.Error(diff)
+		}
+		if w.phase() != "Active" {
+			t.Errorf("the epoch is %s: only the node itself releases it", w.phase())
+		}
+	})
+}
+
+func TestAPodWhoseNodeDoesNotAnswerThatItGaveItsEpochUpStays(t *testing.T) {
+	objects := cluster(t, shared(func(v *ownership.Volume) { v.Replicas[0].State = ownership.Syncing }), pod("db", "n1"))
+	inWorld(t, objects, func(w *world) {
+		r := w.controller()
+		for range 3 {
+			w.oversees(r)
+			w.passes(strandedFor)
+		}
+		if diff := cmp.Diff([]string{"db"}, w.pods()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

@@ -89,7 +89,11 @@ func TestWhichPodsOfSeveralWritersAreLeftBehindOrStranded(t *testing.T) {
 		"a backup tells of an epoch in an earlier boot of its writer":   {record: together(writerIs(ownership.Released), inBoot("earlier")), peers: says("n1", later, later), strand: true},
 		"a backup has forgotten the epoch that its writer has given up": {record: together(func(v *ownership.Volume) { v.Writers = nil }), peers: says("n1", e2, e2), strand: true},
 		"a backup has forgotten the epoch in which its writer writes":   {record: together(func(v *ownership.Volume) { v.Writers = nil }), peers: says("n1", e2, e1)},
-		"the one writer of a disk says so, and is waited for":           {record: shared(), peers: over},
+		"the one writer of a disk writes":                               {record: shared(), peers: says("n1", e2, e1)},
+		"the one writer of a disk says that it has given its epoch up":  {record: shared(), peers: over, strand: true},
+		"another node than the one writer says so":                      {record: shared(), peers: says("n2", e2, e2)},
+		"the one writer says so of an epoch before":                     {record: shared(), peers: says("n1", e1, e1)},
+		"the one writer says so and was fenced":                         {record: shared(phase(ownership.Fenced)), peers: over, behind: true},
 	} {
 		pods := []corev1.Pod{*pod("p", "n1")}
 		end, _ := leftBehind(test.record, pods, here, answered)

@@ -60,6 +60,9 @@ func (w *world) happens(e event) {
 		flag(&m.peersAway)
 	case sanCut:
 		w.locked(func() { m.sanAway = true })
+		if e.lasts > waitsForThePath {
+			time.AfterFunc(waitsForThePath, m.shutsDown)
+		}
 		later(m.sanBack)
 	case relogin:
 		w.relogins(m, v)

@@ -32,6 +32,8 @@ type kernel struct {
 	containers map[types.UID]*container
 	// flying counts the commands that the target has not answered.
 	flying int
+	// down: the filesystem has shut itself down. It is the same one, and down, until nothing has it mounted or open.
+	down bool
 }
 
 // container is a pod's process that writes. It has the volume open for itself.
@@ -158,7 +160,7 @@ func (c *container) writes(d *dice, p *process) {
 	k, w := c.k, c.k.m.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c.killed {
+	if c.killed || k.down {
 		return
 	}
 	w.oracle.sends(k)
@@ -231,6 +233,7 @@ func (k *kernel) kills(p *process, uids ...types.UID) error {
 					delete(k.containers, uid)
 				}
 			}
+			k.ends()
 			w.mu.Unlock()
 			return nil
 		}
@@ -256,6 +259,47 @@ func (m *machine) unmounts(path string) {
 		k.staged.closes()
 		k.staged = nil
 	}
+	k.ends()
+}
+
+// ends ends the filesystem if nothing has it any more. It is called with the world's lock.
+func (k *kernel) ends() {
+	if len(k.paths())+len(k.containers) == 0 {
+		k.down = false
+	}
+}
+
+// waitsForThePath is for how long a filesystem waits for its disk.
+const waitsForThePath = 15 * time.Second
+
+// shutsDown has the filesystems of a machine shut themselves down whose disks have been away for too long. Pods that have
+// a device itself get errors until the path is back.
+func (m *machine) shutsDown() {
+	w := m.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !m.sanAway || !m.up.Load() || w.plan.together {
+		return
+	}
+	for _, v := range w.volumes {
+		if k := m.kernels[v.name]; k != nil && k.staged != nil && !k.down {
+			k.down = true
+			w.tells(m.name, "has the filesystem of %s shut itself down", k.v.short)
+			w.count("filesystems shut down")
+		}
+	}
+}
+
+// broken are the paths of filesystems that have shut themselves down.
+func (m *machine) broken() (paths []string, _ error) {
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	for _, v := range m.w.volumes {
+		if k := m.kernels[v.name]; k != nil && k.down {
+			paths = append(paths, k.paths()...)
+		}
+	}
+	return paths, nil
 }
 
 // covers puts an empty filesystem at the path of a pod from which the volume was taken.

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -57,6 +58,11 @@ var mistakesOfAgents = []mistake{
 		n.Live = p.w.driver.Live(&caller{p: p, caches: newCaches(p, nil)})
 		return n
 	}},
+	{class: outOfOrder, name: "shut-down-unseen", thought: "a filesystem is well again when its disk is", node: func(_ *process, n *owner.Node) *owner.Node {
+		n.Broken = func() ([]string, error) { return nil, nil }
+		return n
+	}},
+	{class: outOfOrder, name: "held-unsaid", thought: "what holds a volume lets go of it by itself", world: worlds(func(w owner.World) owner.World { return reticent{w} })},
 	{class: lockDropped, name: "no-locks", seen: 30, thought: "each step is correct by itself",
 		locks: func(*process, staging.Locks) staging.Locks { return unlocked{} }},
 	{class: lockDropped, name: "lock-expires", seen: 43, thought: "no step takes that long",
@@ -237,5 +243,15 @@ type postponed struct {
 
 func (x postponed) Give(_ context.Context, id string, off staging.Off) error {
 	go func() { _ = x.Owner.Give(x.p.ctx, id, off) }()
+	return nil
+}
+
+// reticent does not say of what the guard refuses.
+type reticent struct{ owner.World }
+
+func (w reticent) CloseEpoch(ctx context.Context, volume string, e lineage.Epoch) error {
+	if err := w.World.CloseEpoch(ctx, volume, e); err != nil {
+		return errors.New("the guard refuses")
+	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 const (
 	// StillOpen: an epoch is open that the word would end.
 	StillOpen ownership.Reason = "StillOpen"
-	// StillHeld: something may still write.
-	StillHeld ownership.Reason = "StillHeld"
+	// Looking: another question of that kind has no answer yet.
+	Looking ownership.Reason = "Looking"
 	// WatchdogPromised: the lease still says that there is a watchdog, and there is none.
 	WatchdogPromised ownership.Reason = "WatchdogPromised"
 )
@@ -65,7 +65,7 @@ func (k *Keeper) Close(e guard.Epoch) error {
 	k.proof(e.Volume).busy = false
 	switch {
 	case held != nil:
-		return &RefusedError{Reason: StillHeld, Message: held.Error()}
+		return &RefusedError{Reason: ownership.StillHeld, Message: held.Error()}
 	case err != nil:
 		return err
 	}
@@ -93,7 +93,7 @@ func (k *Keeper) begin(e guard.Epoch) (guard.Epoch, error) {
 	}
 	p := k.proof(e.Volume)
 	if p.busy {
-		return guard.Epoch{}, &RefusedError{Reason: StillHeld, Message: "the guard is looking for what holds the volume; ask again"}
+		return guard.Epoch{}, &RefusedError{Reason: Looking, Message: "the guard is looking for what holds the volume; ask again"}
 	}
 	p.busy, p.at = true, k.c.Now()
 	return k.state.Open[at], nil

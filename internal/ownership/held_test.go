@@ -1,0 +1,100 @@
+package ownership_test
+
+import (
+	"testing"
+
+	. "berth.dev/berth/internal/ownership"
+)
+
+// held is a node on which a pod has the volume in epoch 2, which the node gave up.
+func held(v *Volume, edits ...func(*NodeFacts)) *NodeFacts {
+	over := func(f *NodeFacts) {
+		f.Held = true
+		f.Copy = Copy{Promise: Promise{Epoch: e2, Primary: "a", Boot: "boot1"}, Opened: e2, Closed: e2}
+	}
+	return on("a", v, append([]func(*NodeFacts){over, alone}, edits...)...)
+}
+
+func TestNothingBeginsWhileAPodHoldsAnEpochThatIsOver(t *testing.T) {
+	mine := volume(shared, owned(Active))
+	theirs := volume(shared, owned(Active), func(v *Volume) { v.Primary.Node = "b" })
+	for name, test := range map[string]struct {
+		facts *NodeFacts
+		want  verdict
+	}{
+		"the record says that the attachment is of no use":   {held(mine), verdict{Record, StillHeld}},
+		"a kubelet that wants the volume changes nothing":    {held(mine, wanted), verdict{Record, StillHeld}},
+		"the record is told once":                            {held(volume(shared, owned(Active), state("a", Syncing))), verdict{Wait, StillHeld}},
+		"an epoch that was fenced needs no such word":        {held(volume(shared, owned(Fenced))), verdict{Wait, StillHeld}},
+		"an epoch that was released needs none either":       {held(volume(shared, owned(Released))), verdict{Wait, StillHeld}},
+		"another node's epoch is no concern of this one":     {held(theirs), verdict{Wait, StillHeld}},
+		"a later epoch of this node goes on":                 {held(volume(shared, func(v *Volume) { v.Epoch, v.Primary.Phase = e3, Active })), verdict{Wait, StillHeld}},
+		"the record of a copy tells of data, and not of use": {held(volume(owned(Active)), func(f *NodeFacts) { f.Copy.Exists = true }), verdict{Wait, StillHeld}},
+		"a record that cannot be read is waited for":         {held(mine, unread), verdict{Wait, RecordUnread}},
+		"without a record the pod is waited for":             {held(nil), verdict{Wait, StillHeld}},
+		"a record from a backup is mended first":             {held(volume(shared)), verdict{Record, RecordBehind}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer, do := NodeRules().Next(test.facts)
+			expect(t, do, test.want)
+			expect(t, answer, test.want)
+			if do.Verb != Record || do.Reason != StillHeld {
+				return
+			}
+			if e, _ := do.Next.Replica("a"); e.State != Syncing || e.Unstaged == e2 {
+				t.Errorf("the entry says %+v: the node has not stopped yet", e)
+			}
+			if !do.Next.HasUselessOwner() {
+				t.Error("controllers do not see it")
+			}
+		})
+	}
+}
+
+func TestAFilesystemThatHasShutItselfDownIsGivenUp(t *testing.T) {
+	v, mine := volume(shared, owned(Active)), Key{Node: "a", Epoch: e2}
+	down := func(f *NodeFacts) { f.ShutDown = true }
+	knows := with(promised(v), opened(e2))
+	over := with(promised(v), opened(e2), func(c *Copy) { c.Closed = e2 })
+	for name, test := range map[string]struct {
+		facts *NodeFacts
+		want  verdict
+	}{
+		"the epoch is closed first":              {on("a", v, knows, holding(mine), mounted, down), verdict{Close, FilesystemShutDown}},
+		"also while the path is away":            {on("a", v, knows, holding(mine), mounted, down, link(Detached)), verdict{Close, FilesystemShutDown}},
+		"then it is unmounted":                   {on("a", v, over, holding(mine), mounted, down), verdict{Unmount, ClosingEpoch}},
+		"then the volume is released":            {on("a", v, over, holding(mine)), verdict{GiveUp, NotWanted}},
+		"a filesystem that is well stays":        {on("a", v, knows, holding(mine), mounted), verdict{Nothing, Settled}},
+		"the record of another epoch goes first": {on("a", volume(shared, owned(Fenced)), knows, holding(mine), mounted, down), verdict{Close, Superseded}},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, TendRules.Decide(test.facts), test.want) })
+	}
+	if a := StageRules.Decide(on("a", v, knows, holding(mine), mounted, wanted, down)); a.Verb != Close {
+		t.Errorf("a kubelet that asks again gets %v (%s)", a.Verb, a.Message())
+	}
+}
+
+func TestWhichOwnersAreOfNoUse(t *testing.T) {
+	for name, test := range map[string]struct {
+		v    *Volume
+		want bool
+	}{
+		"one that says so":                          {volume(shared, owned(Active), state("a", Syncing)), true},
+		"one whose attach failed":                   {volume(shared, owned(Active), state("a", Failed)), true},
+		"one that writes":                           {volume(shared, owned(Active)), false},
+		"a standby is no owner":                     {volume(shared, owned(Active), state("b", Syncing)), false},
+		"one that has released the volume":          {volume(shared, owned(Released), state("a", Syncing)), false},
+		"one without an entry":                      {volume(shared, owned(Active), func(v *Volume) { v.Replicas = v.Replicas[1:] }), false},
+		"one with a copy":                           {volume(owned(Active), state("a", Syncing)), false},
+		"one of several":                            {volume(many, owned(Active), writing("b", e3, Active), state("a", Syncing)), true},
+		"several that write":                        {volume(many, owned(Active), writing("b", e3, Active)), false},
+		"one of several that has released its own":  {volume(many, owned(Released), writing("b", e3, Active), state("a", Syncing)), false},
+		"the newest of several, which is a primary": {volume(many, owned(Active), writing("b", e3, Active), state("b", Syncing)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.v.HasUselessOwner(); got != test.want {
+				t.Errorf("found: %v", got)
+			}
+		})
+	}
+}

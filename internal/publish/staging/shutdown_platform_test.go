@@ -1,0 +1,89 @@
+//go:build platform
+
+package staging
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+)
+
+// mapped runs a command of the device mapper for a volume of the group, and returns its output.
+func mapped(t *testing.T, command, volume string, args ...string) string {
+	t.Helper()
+	device := strings.ReplaceAll(group, "-", "--") + "-" + strings.ReplaceAll(volume, "-", "--")
+	out, err := (run.Exec{}).Change(run.Command{Operation: command, Program: "dmsetup", Args: append([]string{command, device}, args...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// fails lets the device of a volume fail all that it is asked, or work again.
+func fails(t *testing.T, volume, table string) {
+	t.Helper()
+	mapped(t, "suspend", volume, "--noflush", "--nolockfs")
+	mapped(t, "load", volume, "--table", table)
+	mapped(t, "resume", volume)
+}
+
+func written(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.WriteString("data"); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// The disk fails for a moment, as one does whose path was away for longer than its session waits, and is well again. The
+// filesystem is not, before it is mounted anew.
+func TestAFilesystemWhoseDiskFailedForAMomentHasShutItselfDown(t *testing.T) {
+	for _, fs := range []string{provision.Ext4, provision.XFS} {
+		t.Run(fs, func(t *testing.T) {
+			m := newMachine(t)
+			m.carve(t, fs)
+			m.stage(t, id)
+			m.publish(t, id, "pod1")
+			stage, pod := m.path("stage-"+id), m.path("pod1")
+			if err := written(pod + "/before"); err != nil {
+				t.Fatal(err)
+			}
+			sound := mapped(t, "table", id)
+			if paths, err := KernelShutDowns(m.dir); err != nil || len(paths) > 0 {
+				t.Fatalf("before the disk fails: %q, %v", paths, err)
+			}
+			fails(t, id, "0 "+strings.Fields(sound)[1]+" error")
+			for range 5 { // a journal ends when its next transaction fails
+				_ = written(pod + "/while")
+			}
+			fails(t, id, sound)
+			if err := written(pod + "/after"); err == nil {
+				t.Error("the filesystem takes writes again: this test shows nothing")
+			}
+			paths, err := KernelShutDowns(m.dir)
+			if slices.Sort(paths); err != nil || !slices.Equal(paths, []string{pod, stage}) {
+				t.Errorf("found %q, %v", paths, err)
+			}
+			if err := m.Unpublish(t.Context(), id, pod); err != nil {
+				t.Fatal(err)
+			}
+			m.unstage(t, id)
+			m.stage(t, id)
+			if paths, err := KernelShutDowns(m.dir); err != nil || len(paths) > 0 {
+				t.Errorf("after it is mounted anew: %q, %v", paths, err)
+			}
+			if _, err := os.Stat(stage + "/before"); err != nil {
+				t.Error(err)
+			}
+			m.unstage(t, id)
+		})
+	}
+}
