@@ -212,9 +212,9 @@ test-e2e-restore: lab-tools images image-scheduler bin/kubectl-berth ## An API s
 
 # The target is in a guest of its own.
 .PHONY: test-e2e-failover
-test-e2e-failover: lab-tools images ## A shared disk on iSCSI whose node loses its power: the time of each step, a LUN that is wiped for its next claim, and a disk that several nodes write
+test-e2e-failover: lab-tools images ## A shared disk on iSCSI whose node loses its power: the time of each step, a LUN that is wiped for its next claim, a disk that several nodes write, and a filesystem that has shut itself down
 	go run ./test/demo install guard.enabled=true disk.enabled=true
-	go test -tags e2e,thorough -count=1 -timeout 40m -v -run 'OutlivesTheNode|LastingReservations|OfALUN|SeveralNodesWrite' ./test/e2e
+	go test -tags e2e,thorough -count=1 -timeout 40m -v -run 'OutlivesTheNode|LastingReservations|OfALUN|SeveralNodesWrite|ShutItselfDown' ./test/e2e
 
 # A CSIDriver cannot be changed, so that of the other variant goes first.
 .PHONY: test-e2e-attach

@@ -45,19 +45,21 @@ func provenBy(f *ControllerFacts) (best Proof, proven bool) {
 	return best, proven
 }
 
+// requestFence asks a standby to shut a writer out that looks dead, or that gave its epoch up and cannot release it. The
+// second is there, and lets go by itself when it can: nothing waits for it that no standby can do.
 func requestFence(f *ControllerFacts) (Action, bool) {
-	v := f.Record
-	if !Suspected(f.Witnesses) {
+	v, suspected := f.Record, Suspected(f.Witnesses)
+	if !suspected && !f.renounced() {
 		return next()
 	}
-	if f.braked() {
-		return wait(Why{Reason: BrakeHeld, Node: v.Primary.Node})
-	}
-	if v.needsWord() {
-		return wait(Why{Reason: WordNeeded, Node: v.Primary.Node})
-	}
-	if !v.Kind.Traits().Reserves || !v.Sharing.Persistent {
-		return wait(Why{Reason: NoProof, Node: v.Primary.Node})
+	ifDead := func(waits Action, ok bool) (Action, bool) { return waits, ok && suspected }
+	switch {
+	case f.braked():
+		return ifDead(wait(Why{Reason: BrakeHeld, Node: v.Primary.Node}))
+	case v.needsWord():
+		return ifDead(wait(Why{Reason: WordNeeded, Node: v.Primary.Node}))
+	case !v.Kind.Traits().Reserves || !v.Sharing.Persistent:
+		return ifDead(wait(Why{Reason: NoProof, Node: v.Primary.Node}))
 	}
 	r := v.FenceRequest
 	if e, _ := v.Replica(r.Executor); r.Epoch == v.Epoch && e.State == Ready && !f.node(r.Executor).Lost {
@@ -74,7 +76,16 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 			return a, true
 		}
 	}
-	return wait(Why{Reason: NoProof, Node: v.Primary.Node})
+	return ifDead(wait(Why{Reason: NoProof, Node: v.Primary.Node}))
+}
+
+// renounced tells whether the writer's node answers that it gave the epoch up, and has said that its attachment is of
+// no use.
+func (f *ControllerFacts) renounced() bool {
+	v := f.Record
+	e, _ := v.Replica(v.Primary.Node)
+	c := ownerCopy(f.Peers, v.Primary.Node)
+	return v.Kind.Traits().Attaches && e.State != Ready && c != nil && c.Opened == v.Epoch && c.GaveUp(v.Epoch)
 }
 
 // RequestFence returns the record that asks a standby to shut the writer of the open epoch out. The rules ask

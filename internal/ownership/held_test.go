@@ -3,6 +3,7 @@ package ownership_test
 import (
 	"testing"
 
+	"berth.dev/berth/internal/lineage"
 	. "berth.dev/berth/internal/ownership"
 )
 
@@ -96,5 +97,38 @@ func TestWhichOwnersAreOfNoUse(t *testing.T) {
 				t.Errorf("found: %v", got)
 			}
 		})
+	}
+}
+
+// A node whose path to the disk stays away cannot prove that nothing of the epoch is on its way, so it releases nothing.
+func TestAWriterThatGaveItsEpochUpAndCannotReleaseItIsShutOut(t *testing.T) {
+	alive := func(f *ControllerFacts) { f.Witnesses = []Witness{{"b", true}, {"c", true}} }
+	says := func(opened, closed lineage.Epoch) func(*ControllerFacts) {
+		return func(f *ControllerFacts) {
+			f.Peers = append(f.Peers, Peer{Node: "a", Copy: Copy{Opened: opened, Closed: closed}})
+		}
+	}
+	over, noUse := says(e2, e2), state("a", Syncing)
+	disk := volume(owned(Active), shared, noUse)
+	for name, test := range map[string]struct {
+		facts *ControllerFacts
+		want  verdict
+	}{
+		"a standby is asked":                              {overseeing(disk, alive, over), verdict{Record, FenceRequested}},
+		"and is waited for":                               {overseeing(volume(owned(Active), shared, noUse, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), alive, over), verdict{Wait, FenceRequested}},
+		"the node does not answer":                        {overseeing(disk, alive), verdict{Nothing, Settled}},
+		"the epoch goes on":                               {overseeing(disk, alive, says(e2, e1)), verdict{Nothing, Settled}},
+		"it gave an earlier epoch up":                     {overseeing(disk, alive, says(e1, e1)), verdict{Nothing, Settled}},
+		"its attachment is of use: it is about to let go": {overseeing(volume(owned(Active), shared), alive, over), verdict{Nothing, Settled}},
+		"no standby is ready":                             {overseeing(volume(owned(Active), shared, noUse, state("b", Syncing), state("c", Failed)), alive, over), verdict{Nothing, Settled}},
+		"the target may forget it":                        {overseeing(volume(owned(Active), shared, noUse, func(v *Volume) { v.Sharing.Persistent = false }), alive, over), verdict{Nothing, Settled}},
+		"a person decides about failovers":                {overseeing(volume(owned(Active), shared, noUse, func(v *Volume) { v.Failover.Automatic = false }), alive, over), verdict{Nothing, Settled}},
+		"many nodes look lost":                            {overseeing(disk, alive, over, lost("b", "c")), verdict{Wait, BrakeHeld}},
+		"it looks dead as well":                           {overseeing(disk, over, lost("b", "c")), verdict{Wait, BrakeHeld}},
+		"its copy has data":                               {overseeing(volume(owned(Active), noUse), alive, over), verdict{Nothing, Settled}},
+		"it was released":                                 {overseeing(volume(owned(Released), shared, noUse), alive, over), verdict{Record, Unused}},
+		"it is one of several writers":                    {overseeing(volume(many, owned(Active), writing("b", e3, Active), noUse).On("a"), alive, over), verdict{Record, FenceRequested}},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, OverseeRules.Decide(test.facts), test.want) })
 	}
 }

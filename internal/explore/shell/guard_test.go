@@ -146,7 +146,12 @@ func (s *sentry) Stop(h guard.Holding) error {
 
 // Free implements keep.Writers.
 func (s *sentry) Free(h guard.Holding) error {
-	return s.p.effect(s.p.ctx, local, "Free", h.Device, func() error { return s.m.kernelOf(h).held() })
+	return s.p.effect(s.p.ctx, local, "Free", h.Device, func() error {
+		if k := s.m.kernelOf(h); k.v.target == nil || !s.m.cutFrom(toSAN) {
+			return k.held()
+		}
+		return errors.New("the device takes no flush")
+	})
 }
 
 // Allow implements keep.Writers.
