@@ -157,7 +157,7 @@ func (f *agentFlags) run(ctx context.Context) (err error) {
 func (f *agentFlags) options(d *doors, registry *prometheus.Registry) agent.Options {
 	return agent.Options{
 		Driver: f.serves, Node: f.node, Namespace: f.namespace, KubeletDir: f.kubeletDir,
-		Mounts: staging.KernelMounts, ShutDowns: staging.KernelShutDowns,
+		Mounts: staging.KernelMounts, ShutDowns: (&staging.ShutDowns{}).Below,
 		Config: d.cluster, CSI: d.csi, HTTP: d.http, Registry: registry,
 		RegistrationSocket: filepath.Join(f.kubeletDir, "plugins_registry", f.serves.Name+"-reg.sock"),
 		Version:            version, Log: ctrl.Log, Clock: clock.RealClock{},

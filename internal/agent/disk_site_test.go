@@ -153,7 +153,7 @@ func (n *sharing) start() {
 	d := n.made.SharedDisks
 	d.Journal, d.Guard = n.journal, n.guard
 	a, err := NewDisk(ctx, Options{
-		Driver: driver.Disk(), Node: n.name, Namespace: apitest.Namespace, KubeletDir: n.dir, Mounts: n.made.mounts, ShutDowns: staging.KernelShutDowns,
+		Driver: driver.Disk(), Node: n.name, Namespace: apitest.Namespace, KubeletDir: n.dir, Mounts: n.made.mounts, ShutDowns: (&staging.ShutDowns{}).Below,
 		Config: n.config, CSI: calls, HTTP: probes, Registry: prometheus.NewRegistry(), Peers: others{n},
 		Version: "test", Log: logr.Discard(), Clock: clock.RealClock{},
 	}, d)

@@ -3,10 +3,12 @@
 package staging
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
@@ -43,6 +45,23 @@ func written(path string) error {
 	return f.Sync()
 }
 
+// failsToRecord makes files until the filesystem makes none: its journal has ended. Writes of data that fail end no
+// journal.
+func failsToRecord(t *testing.T, path string) {
+	t.Helper()
+	for n, deadline := 0, time.Now().Add(time.Minute); ; n++ {
+		f, err := os.Create(fmt.Sprintf("%s/while%d", path, n))
+		if err != nil {
+			return
+		}
+		_ = f.Sync()
+		_ = f.Close()
+		if time.Now().After(deadline) {
+			t.Fatal("the filesystem still makes files")
+		}
+	}
+}
+
 // The disk fails for a moment, as one does whose path was away for longer than its session waits, and is well again. The
 // filesystem is not, before it is mounted anew.
 func TestAFilesystemWhoseDiskFailedForAMomentHasShutItselfDown(t *testing.T) {
@@ -56,19 +75,17 @@ func TestAFilesystemWhoseDiskFailedForAMomentHasShutItselfDown(t *testing.T) {
 			if err := written(pod + "/before"); err != nil {
 				t.Fatal(err)
 			}
-			sound := mapped(t, "table", id)
-			if paths, err := KernelShutDowns(m.dir); err != nil || len(paths) > 0 {
+			sound, downs := mapped(t, "table", id), &ShutDowns{}
+			if paths, err := downs.Below(m.dir); err != nil || len(paths) > 0 {
 				t.Fatalf("before the disk fails: %q, %v", paths, err)
 			}
 			fails(t, id, "0 "+strings.Fields(sound)[1]+" error")
-			for range 5 { // a journal ends when its next transaction fails
-				_ = written(pod + "/while")
-			}
+			failsToRecord(t, pod)
 			fails(t, id, sound)
 			if err := written(pod + "/after"); err == nil {
 				t.Error("the filesystem takes writes again: this test shows nothing")
 			}
-			paths, err := KernelShutDowns(m.dir)
+			paths, err := downs.Below(m.dir)
 			if slices.Sort(paths); err != nil || !slices.Equal(paths, []string{pod, stage}) {
 				t.Errorf("found %q, %v", paths, err)
 			}
@@ -77,7 +94,7 @@ func TestAFilesystemWhoseDiskFailedForAMomentHasShutItselfDown(t *testing.T) {
 			}
 			m.unstage(t, id)
 			m.stage(t, id)
-			if paths, err := KernelShutDowns(m.dir); err != nil || len(paths) > 0 {
+			if paths, err := downs.Below(m.dir); err != nil || len(paths) > 0 {
 				t.Errorf("after it is mounted anew: %q, %v", paths, err)
 			}
 			if _, err := os.Stat(stage + "/before"); err != nil {
