@@ -43,7 +43,7 @@ var mistakesOfAgents = []mistake{
 		world: func(p *process, w owner.World) owner.World {
 			return &behind{World: w, p: p, waiting: map[string]journal.Kept{}}
 		}},
-	{class: nilOnError, name: "read-error", seen: 22, thought: "a record that cannot be read is as good as none", world: worlds(func(w owner.World) owner.World { return blind{w} })},
+	{class: nilOnError, name: "read-error", seen: 370, thought: "a record that cannot be read is as good as none", world: worlds(func(w owner.World) owner.World { return blind{w} })},
 	{class: outOfOrder, name: "guard-not-told", thought: "the guard will see the mount", world: worlds(func(w owner.World) owner.World { return silent{w} })},
 	{class: nilOnError, name: "guard-open-error", seen: 49, thought: "the guard is there to help, and not in the way", world: worlds(func(w owner.World) owner.World { return defiant{w} })},
 	{class: answeredEarly, name: "guard-told-later", seen: 20, thought: "the guard is told while the filesystem is mounted",
