@@ -64,7 +64,8 @@ func TestAnotherProgramReadsTheReservationOfSeveral(t *testing.T) {
 	s.must(s.nodes["a"].Reserve(t.Context(), several, 0, key("a", 1)))
 	s.must(s.nodes["b"].Register(t.Context(), several, key("b", 1), shared.Idle))
 	s.must(s.nodes["b"].Reserve(t.Context(), several, key("a", 1), key("b", 1)))
-	held := sh(t, "sg_persist --in --no-inquiry --read-reservation "+s.device("a"))
+	// The next command of a would be answered with the news that its registration is gone.
+	held := sh(t, "sg_persist --in --no-inquiry --read-reservation "+s.device("b"))
 	if !strings.Contains(held, fmt.Sprintf("%#x", uint64(key("b", 1)))) || !strings.Contains(held, "type: Write Exclusive, registrants only") {
 		t.Errorf("the reservation is\n%s", held)
 	}
