@@ -61,7 +61,15 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 	case !v.Kind.Traits().Reserves || !v.Sharing.Persistent:
 		return ifDead(wait(Why{Reason: NoProof, Node: v.Primary.Node}))
 	}
-	r := v.FenceRequest
+	if a, ok := askStandby(f); ok {
+		return a, true
+	}
+	return ifDead(wait(Why{Reason: NoProof, Node: v.Primary.Node}))
+}
+
+// askStandby asks a standby that is ready, or makes the one that is asked next.
+func askStandby(f *ControllerFacts) (Action, bool) {
+	v, r := f.Record, f.Record.FenceRequest
 	if e, _ := v.Replica(r.Executor); r.Epoch == v.Epoch && e.State == Ready && !f.node(r.Executor).Lost {
 		return wait(Why{Reason: FenceRequested, Node: r.Executor})
 	}
@@ -71,12 +79,10 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 			return record(v.RequestFence(e.Node), Why{Reason: FenceRequested, Node: e.Node})
 		}
 	}
-	for _, makes := range []func(*ControllerFacts) (Action, bool){publish, rebuild} { // the standby that is asked next
-		if a, ok := makes(f); ok {
-			return a, true
-		}
+	if a, ok := publish(f); ok {
+		return a, true
 	}
-	return ifDead(wait(Why{Reason: NoProof, Node: v.Primary.Node}))
+	return rebuild(f)
 }
 
 // renounced tells whether the writer's node answers that it gave the epoch up, and has said that its attachment is of

@@ -3,6 +3,7 @@ package owner
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 
 	"berth.dev/berth/internal/agent/journal"
@@ -55,9 +56,7 @@ func TestTheRecordIsToldOfAPodThatHoldsAnEpochThatIsOver(t *testing.T) {
 			b := onBench(t, ofDisks, rules)
 			b.world.object, b.world.kept, b.world.known = recorded(onADisk), test.kept, true
 			b.world.paths, b.world.stuck = test.paths, test.stuck
-			for effect, err := range test.fails {
-				b.fails[effect] = err
-			}
+			maps.Copy(b.fails, test.fails)
 			_, more, err := b.decide(t.Context(), volume, &test.asks)
 			if !errors.Is(err, test.want) || test.want == nil && err != nil {
 				t.Errorf("got %v, want %v", err, test.want)
