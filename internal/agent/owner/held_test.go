@@ -77,16 +77,18 @@ func TestAVolumeWhoseFilesystemHasShutItselfDownIsTended(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit func(w *playedWorld)
 		want bool
+		// unlike: a decision about it is told something else, or cannot be made.
+		unlike bool
 	}{
-		"it is mounted on the machine":      {func(*playedWorld) {}, true},
-		"another volume's has":              {func(w *playedWorld) { w.down = []string{"/other"} }, false},
-		"none has":                          {func(w *playedWorld) { w.down = nil }, false},
-		"its epoch is over":                 {func(w *playedWorld) { w.kept.Closed = two }, false},
-		"no pod may have it":                {func(w *playedWorld) { w.kept.Taken = journal.Taken{} }, false},
-		"pods had it before the boot":       {func(w *playedWorld) { w.kept.Taken.Boot = "earlier" }, false},
-		"it is a device":                    {func(w *playedWorld) { w.kept.Taken.Block = true }, false},
-		"the mount table cannot be read":    {func(w *playedWorld) { w.fails["Mounts"] = errBroken }, false},
-		"what the node keeps is unreadable": {func(w *playedWorld) { w.fails["Load"] = errBroken }, false},
+		"it is mounted on the machine":      {edit: func(*playedWorld) {}, want: true},
+		"another volume's has":              {edit: func(w *playedWorld) { w.down = []string{"/other"} }},
+		"none has":                          {edit: func(w *playedWorld) { w.down = nil }},
+		"its epoch is over":                 {edit: func(w *playedWorld) { w.kept.Closed = two }, unlike: true},
+		"no pod may have it":                {edit: func(w *playedWorld) { w.kept.Taken = journal.Taken{} }},
+		"pods had it before the boot":       {edit: func(w *playedWorld) { w.kept.Taken.Boot = "earlier" }},
+		"it is a device":                    {edit: func(w *playedWorld) { w.kept.Taken.Block = true }},
+		"the mount table cannot be read":    {edit: func(w *playedWorld) { w.fails["Mounts"] = errBroken }},
+		"what the node keeps is unreadable": {edit: func(w *playedWorld) { w.fails["Load"] = errBroken }, unlike: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := onBench(t, ofDisks, ownership.Node{})
@@ -98,7 +100,7 @@ func TestAVolumeWhoseFilesystemHasShutItselfDownIsTended(t *testing.T) {
 			if err := b.Watch(t.Context()); err != nil || len(b.pokes) > 0 != test.want {
 				t.Errorf("tended %d times, %v", len(b.pokes), err)
 			}
-			if name == "its epoch is over" || w.fails["Load"] != nil {
+			if test.unlike {
 				return
 			}
 			w.object = recorded(onADisk)
