@@ -52,7 +52,7 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 	if !suspected && !f.renounced() {
 		return next()
 	}
-	ifDead := func(waits Action, ok bool) (Action, bool) { return waits, ok && suspected }
+	ifDead := func(waits Action, _ bool) (Action, bool) { return waits, suspected }
 	switch {
 	case f.braked():
 		return ifDead(wait(Why{Reason: BrakeHeld, Node: v.Primary.Node}))
@@ -91,7 +91,7 @@ func (f *ControllerFacts) renounced() bool {
 	v := f.Record
 	e, _ := v.Replica(v.Primary.Node)
 	c := ownerCopy(f.Peers, v.Primary.Node)
-	return v.Kind.Traits().Attaches && e.State != Ready && c != nil && c.Opened == v.Epoch && c.GaveUp(v.Epoch)
+	return e.State != Ready && c != nil && c.Opened == v.Epoch && c.GaveUp(v.Epoch)
 }
 
 // RequestFence returns the record that asks a standby to shut the writer of the open epoch out. The rules ask

@@ -18,7 +18,7 @@ func noUse(f *NodeFacts) (Action, bool) {
 	if v == nil || !f.traits().Attaches || !v.ownedBy(f.Me) || !f.Copy.GaveUp(v.Epoch) {
 		return next()
 	}
-	if e, has := v.Replica(f.Me); !has || e.State != Ready {
+	if e, _ := v.Replica(f.Me); e.State != Ready {
 		return next()
 	}
 	return record(v.with(func(n *Volume) { n.entry(f.Me).State = Syncing }), Why{Reason: StillHeld, Node: f.Me, Epoch: v.Epoch})

@@ -109,13 +109,19 @@ func TestAWriterThatGaveItsEpochUpAndCannotReleaseItIsShutOut(t *testing.T) {
 		}
 	}
 	over, noUse := says(e2, e2), state("a", Syncing)
+	onA := func(v *Volume) { v.Replicas = v.Replicas[:1] }
 	disk := volume(owned(Active), shared, noUse)
 	for name, test := range map[string]struct {
 		facts *ControllerFacts
 		want  verdict
 	}{
-		"a standby is asked":                              {overseeing(disk, alive, over), verdict{Record, FenceRequested}},
-		"and is waited for":                               {overseeing(volume(owned(Active), shared, noUse, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), alive, over), verdict{Wait, FenceRequested}},
+		"a standby is asked": {overseeing(disk, alive, over), verdict{Record, FenceRequested}},
+		"and is waited for":  {overseeing(volume(owned(Active), shared, noUse, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), alive, over), verdict{Wait, FenceRequested}},
+		"a pod's node gets the disk, to be asked next": {overseeing(volume(owned(Active), shared, noUse, onA), alive, over, func(f *ControllerFacts) {
+			f.Wanted = []string{"c"}
+		}), verdict{Record, WantedHere}},
+		"a standby is made, to be asked next":             {overseeing(volume(owned(Active), shared, noUse, onA), alive, over), verdict{Record, TooFewReplicas}},
+		"it has a later epoch":                            {overseeing(disk, alive, says(e3, e3)), verdict{Nothing, Settled}},
 		"the node does not answer":                        {overseeing(disk, alive), verdict{Nothing, Settled}},
 		"the epoch goes on":                               {overseeing(disk, alive, says(e2, e1)), verdict{Nothing, Settled}},
 		"it gave an earlier epoch up":                     {overseeing(disk, alive, says(e1, e1)), verdict{Nothing, Settled}},
