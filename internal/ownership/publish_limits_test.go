@@ -245,3 +245,25 @@ func TestAPodCostsAStandbyOnlyWhereItCanBeServed(t *testing.T) {
 		})
 	}
 }
+
+// A removal names the standby that goes for its own sake, and the pod's node if it goes for that.
+func TestTheReasonOfARemovalNamesTheNodeThatItIsAbout(t *testing.T) {
+	bad := entry("b", func(r *Replica) { r.State, r.Tries = Failed, 2 })
+	for name, test := range map[string]struct {
+		facts *ControllerFacts
+		want  Why
+	}{
+		"it failed and is replaced elsewhere": {overseeing(volume(owned(Active), shared, bad), alive, machine("d", there)), Why{Reason: AttachmentFailed, Node: "b", Count: 2}},
+		"a pod wants the disk elsewhere":      {overseeing(volume(shared, bad), wants("d"), machine("d", there)), Why{Reason: WantedHere, Node: "d"}},
+	} {
+		if a := OverseeRules.Decide(test.facts); a.Why != test.want {
+			t.Errorf("%s: %+v", name, a.Why)
+		}
+	}
+}
+
+func TestANodeIsAwayOnlyWhileItIsLost(t *testing.T) {
+	if (Machine{LostFor: time.Hour}).Away() || (Machine{Lost: true, LostFor: Silence - 1}).Away() || !(Machine{Lost: true, LostFor: Silence}).Away() {
+		t.Error("a node that is there, or was lost a moment ago, is away, or one that is lost is not")
+	}
+}

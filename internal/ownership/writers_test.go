@@ -329,3 +329,32 @@ func TestADiskExpiresAfterItsLastWriter(t *testing.T) {
 	f, about := observed(pair(Released, func(v *Volume) { v.ExpireAt = time.Time{}; v.Writers[0].Primary.Phase = Released; v.ExpireAt = now }))
 	expect(t, oversee(f, about), verdict{Record, Unused})
 }
+
+// The rules here write about the writers that are named, and wait about the others.
+func TestWhatIsWrittenAboutOneWriterGoesBeforeWhatWaitsForAnother(t *testing.T) {
+	v := pair(Active)
+	for name, test := range map[string]struct {
+		writes []string
+		want   verdict
+		about  string
+	}{
+		"about the first":  {[]string{"a"}, verdict{Record, WriterFenced}, "a"},
+		"about the second": {[]string{"b"}, verdict{Record, WriterFenced}, "b"},
+		"about both":       {[]string{"a", "b"}, verdict{Record, WriterFenced}, "a"},
+		"about none":       {nil, verdict{Wait, NoProof}, "a"},
+	} {
+		rules := Chain[ControllerFacts]{{Name: "says", Decide: func(f *ControllerFacts) (Action, bool) {
+			why := Why{Node: f.Record.Primary.Node, Reason: NoProof}
+			if !slices.Contains(test.writes, why.Node) {
+				return Action{Verb: Wait, Why: why}, why.Node != ""
+			}
+			why.Reason = WriterFenced
+			return Action{Verb: Record, Next: f.Record, Why: why}, true
+		}}}
+		f, about := observed(v)
+		a := Oversee(rules, f, about)
+		if expect(t, a, test.want); a.Node != test.about {
+			t.Errorf("%s: it is about %q", name, a.Node)
+		}
+	}
+}
