@@ -27,6 +27,7 @@ func TestAnOwnerHoldsAPointAndTwoOthersAtMost(t *testing.T) {
 		"an older one":               {[]Hold{hold("b", 3), hold("b", 4)}, hold("b", 1), all, []Hold{hold("b", 3), hold("b", 4), hold("b", 1)}},
 		"another deadline for one":   {[]Hold{hold("b", 2), hold("b", 3), hold("b", 4)}, later(hold("b", 4)), all, []Hold{hold("b", 2), hold("b", 3), later(hold("b", 4))}},
 		"those of others stay":       {[]Hold{hold("c", 1), hold("b", 1), hold("b", 2), hold("b", 3), hold("c", 2), hold("c", 3)}, hold("b", 4), all, []Hold{hold("c", 1), hold("b", 2), hold("b", 3), hold("c", 2), hold("c", 3), hold("b", 4)}},
+		"others hold newer points":   {[]Hold{hold("b", 1), hold("b", 2), hold("c", 3), hold("c", 4)}, hold("b", 5), all, []Hold{hold("b", 1), hold("b", 2), hold("c", 3), hold("c", 4), hold("b", 5)}},
 		"one of a point that is not": {[]Hold{hold("b", 2), hold("b", 3)}, hold("b", 4), points(e1, 3, 4), []Hold{hold("b", 3), hold("b", 4)}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,7 @@ func protect(f *NodeFacts) (Action, bool) {
 	}
 	for _, w := range f.Record.AllWriters() {
 		theirs := Key{Node: w.Primary.Node, Epoch: w.Epoch}
-		if w.Primary.Phase == Fenced && theirs.Node != f.Me && d.Registrants && slices.Contains(d.Keys, theirs.Raw()) {
+		if w.Primary.Phase == Fenced && d.Registrants && slices.Contains(d.Keys, theirs.Raw()) {
 			return Action{Verb: Reserve, Expect: theirs.Raw(), Key: mine, Why: Why{Reason: ShuttingOut, Node: theirs.Node, Epoch: theirs.Epoch}}, true
 		}
 	}

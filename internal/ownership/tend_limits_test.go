@@ -120,6 +120,8 @@ func TestAWriterIsShutOutOnlyOnItsOpenEpochsRequest(t *testing.T) {
 		"another node is asked":                                 {[]func(*Volume){request("c", e2)}, attached(writer), false},
 		"an earlier epoch was to end":                           {[]func(*Volume){request("b", e1)}, attached(writer), false},
 		"an earlier epoch was to end, and no node has the disk": {[]func(*Volume){request("b", e1)}, attached(Key{}), false},
+		"an earlier epoch was to end, and the next prepares":    {[]func(*Volume){request("b", e1), func(v *Volume) { v.Primary.Phase = Preparing }}, attached(Key{}), false},
+		"the disk is not attached, and the writer prepares":     {[]func(*Volume){request("b", e2), func(v *Volume) { v.Primary.Phase = Preparing }}, link(Attaching), false},
 		"nobody is asked":                                       {nil, attached(writer), false},
 		"the epoch is over":                                     {[]func(*Volume){request("b", e2), func(v *Volume) { v.Primary.Phase = Fenced }}, attached(writer), false},
 		"it is the writer":                                      {[]func(*Volume){request("b", e2), func(v *Volume) { v.Primary.Node = "b" }}, attached(writer), false},
@@ -269,6 +271,8 @@ func TestASessionTakesTheDiskBackOnlyForItsOwnOpenEpoch(t *testing.T) {
 	mine := Key{Node: "a", Epoch: e2}
 	fence := Key{Node: "b", Epoch: e2, Fence: true}
 	free := func(f *NodeFacts) { f.Disk = Disk{Link: Attached}; f.Copy.Points = nil }
+	foreign := func(f *NodeFacts) { f.Disk.Holder = 0x1234 }
+	older := func(f *NodeFacts) { f.Disk.Holder = Key{Node: "x", Epoch: e1}.Raw() }
 	active := volume(owned(Active), shared, forgets)
 	next := volume(owned(Active), shared, forgets, func(v *Volume) { v.Epoch = e3; v.Lineage = lineage.Lineage{{Epoch: e3}} })
 	other := volume(owned(Active), shared, forgets, func(v *Volume) { v.Primary.Node = "b" })
@@ -283,6 +287,8 @@ func TestASessionTakesTheDiskBackOnlyForItsOwnOpenEpoch(t *testing.T) {
 		"the target forgot, and another node is the owner":  {on("a", other, knows, free, mounted), verdict{Close, Superseded}},
 		"another key has it":                                {on("a", active, knows, attached(fence), mounted), verdict{Close, ShutOut}},
 		"a target that never forgets has no key":            {on("a", volume(owned(Active), shared), knows, free, mounted), verdict{Close, ShutOut}},
+		"an older key has it that nobody knows":             {on("a", active, knows, free, older, mounted), verdict{Close, ShutOut}},
+		"a key that is not Berth's has it":                  {on("a", active, knows, free, foreign, mounted), verdict{Wait, HolderUnknown}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, TendRules.Decide(tt.facts), tt.want) })

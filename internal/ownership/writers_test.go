@@ -338,13 +338,17 @@ func TestWhatIsWrittenAboutOneWriterGoesBeforeWhatWaitsForAnother(t *testing.T) 
 		want   verdict
 		about  string
 	}{
-		"about the first":  {[]string{"a"}, verdict{Record, WriterFenced}, "a"},
-		"about the second": {[]string{"b"}, verdict{Record, WriterFenced}, "b"},
-		"about both":       {[]string{"a", "b"}, verdict{Record, WriterFenced}, "a"},
-		"about none":       {nil, verdict{Wait, NoProof}, "a"},
+		"about the first":              {[]string{"a"}, verdict{Record, WriterFenced}, "a"},
+		"about the second":             {[]string{"b"}, verdict{Record, WriterFenced}, "b"},
+		"about both":                   {[]string{"a", "b"}, verdict{Record, WriterFenced}, "a"},
+		"about none":                   {nil, verdict{Wait, NoProof}, "a"},
+		"the first waits to be mended": {[]string{"b"}, verdict{Record, WriterFenced}, "b"},
 	} {
 		rules := Chain[ControllerFacts]{{Name: "says", Decide: func(f *ControllerFacts) (Action, bool) {
 			why := Why{Node: f.Record.Primary.Node, Reason: NoProof}
+			if name == "the first waits to be mended" {
+				why.Reason = RecordBehind
+			}
 			if !slices.Contains(test.writes, why.Node) {
 				return Action{Verb: Wait, Why: why}, why.Node != ""
 			}
