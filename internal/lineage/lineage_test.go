@@ -221,3 +221,17 @@ func TestAHistoryIsCutAfterAnEpoch(t *testing.T) {
 		t.Errorf("what is added to the part changes the whole: %v", forked)
 	}
 }
+
+func TestNoEpochAndNoPointAreCalledNone(t *testing.T) {
+	e := lineage.Epoch{Number: 2, ID: "two"}
+	for want, got := range map[string]string{
+		"none": lineage.Epoch{}.String(), "2/two": e.String(), "3@2/two": lineage.Point{Epoch: e, Seq: 3}.String(),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if s := (lineage.Point{}).String(); s != "none" || e.IsZero() || !(lineage.Epoch{}).IsZero() {
+		t.Errorf("no point is called %q", s)
+	}
+}

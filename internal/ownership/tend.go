@@ -175,7 +175,7 @@ func report(f *NodeFacts) (Action, bool) {
 func admitFence(f *NodeFacts) (Action, bool) {
 	v := f.Record
 	e, _ := v.Replica(f.Me)
-	if v.Primary.Phase != Fenced || v.Primary.Node != f.Me || e.Unstaged == v.Epoch || f.traits().Data && !f.Copy.Exists {
+	if v.Primary.Phase != Fenced || v.Primary.Node != f.Me || f.Mounted || e.Unstaged == v.Epoch || f.traits().Data && !f.Copy.Exists {
 		return next()
 	}
 	why := Why{Reason: ClosingEpoch, Epoch: v.Epoch}
