@@ -62,8 +62,8 @@ func (f *front) newEpochs(ctx context.Context, n node, medium owner.Medium) (*ep
 		World: &owner.Node{
 			Journal: e.kept, Peers: peers, Live: o.Driver.Live(live), Status: live,
 			Guard: n.guard, Holding: n.holding, MountTable: o.Mounts, Mounter: n.mounter, Cover: n.cover,
-			Broken:  func() ([]string, error) { return o.ShutDowns(o.KubeletDir) },
-			Kubelet: kubelet, Pods: podsOf{o.Node, live}.All, Exists: kubelet.Has,
+			ShutDownAt: func() ([]string, error) { return o.ShutDowns(o.KubeletDir) },
+			Kubelet:    kubelet, Pods: podsOf{o.Node, live}.All, Exists: kubelet.Has,
 			OutOfService: e.outOfService, Clock: o.Clock,
 			Warn: func(volume, warning string) { log.Info(warning, "volume", volume) },
 			Uncovered: func(err error) {

@@ -11,8 +11,9 @@ var HeldRules = Chain[NodeFacts]{
 	{"still held", stillHeld},
 }
 
-// noUse corrects the entry of an attachment through which nobody writes. It is no word that the node has stopped
-// (Replica.Unstaged), which would let another node in: that the pod cannot write is likely, and nothing proves it.
+// noUse has the node's entry say Syncing instead of Ready: its epoch is over, so no pod writes through its attachment.
+// The entry does not say that the node has stopped (Replica.Unstaged). That would be a proof, and let another node in
+// while the pod here may still have the disk open.
 func noUse(f *NodeFacts) (Action, bool) {
 	v := f.Record
 	if v == nil || !f.traits().Attaches || !v.ownedBy(f.Me) || !f.Copy.GaveUp(v.Epoch) {
@@ -26,15 +27,4 @@ func noUse(f *NodeFacts) (Action, bool) {
 
 func stillHeld(f *NodeFacts) (Action, bool) {
 	return wait(Why{Reason: StillHeld, Node: f.Me, Epoch: f.Copy.Opened})
-}
-
-// HasUselessOwner tells whether a node that owns an epoch says that nobody writes through its attachment. Only the
-// node itself says whether it gave the epoch up.
-func (v *Volume) HasUselessOwner() bool {
-	for _, node := range v.Writing() {
-		if e, has := v.Replica(node); has && e.State != Ready && v.Kind.Traits().Attaches {
-			return true
-		}
-	}
-	return false
 }

@@ -45,9 +45,6 @@ func TestNothingBeginsWhileAPodHoldsAnEpochThatIsOver(t *testing.T) {
 			if e, _ := do.Next.Replica("a"); e.State != Syncing || e.Unstaged == e2 {
 				t.Errorf("the entry says %+v: the node has not stopped yet", e)
 			}
-			if !do.Next.HasUselessOwner() {
-				t.Error("controllers do not see it")
-			}
 		})
 	}
 }
@@ -72,31 +69,6 @@ func TestAFilesystemThatHasShutItselfDownIsGivenUp(t *testing.T) {
 	}
 	if a := StageRules.Decide(on("a", v, knows, holding(mine), mounted, wanted, down)); a.Verb != Close {
 		t.Errorf("a kubelet that asks again gets %v (%s)", a.Verb, a.Message())
-	}
-}
-
-func TestWhichOwnersAreOfNoUse(t *testing.T) {
-	for name, test := range map[string]struct {
-		v    *Volume
-		want bool
-	}{
-		"one that says so":                          {volume(shared, owned(Active), state("a", Syncing)), true},
-		"one whose attach failed":                   {volume(shared, owned(Active), state("a", Failed)), true},
-		"one that writes":                           {volume(shared, owned(Active)), false},
-		"a standby is no owner":                     {volume(shared, owned(Active), state("b", Syncing)), false},
-		"one that has released the volume":          {volume(shared, owned(Released), state("a", Syncing)), false},
-		"one without an entry":                      {volume(shared, owned(Active), func(v *Volume) { v.Replicas = v.Replicas[1:] }), false},
-		"one with a copy":                           {volume(owned(Active), state("a", Syncing)), false},
-		"one of several":                            {volume(many, owned(Active), writing("b", e3, Active), state("a", Syncing)), true},
-		"several that write":                        {volume(many, owned(Active), writing("b", e3, Active)), false},
-		"one of several that has released its own":  {volume(many, owned(Released), writing("b", e3, Active), state("a", Syncing)), false},
-		"the newest of several, which is a primary": {volume(many, owned(Active), writing("b", e3, Active), state("b", Syncing)), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := test.v.HasUselessOwner(); got != test.want {
-				t.Errorf("found: %v", got)
-			}
-		})
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	. "berth.dev/berth/internal/ownership"
 )
 
-// These are about what a rule must leave alone.
-
 func gone(f *NodeFacts) { f.Copy.Exists = false }
 
 func TestAnAttachmentOfADiskWithOneWriterIsDetachedAtOnce(t *testing.T) {

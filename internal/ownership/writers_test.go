@@ -337,18 +337,16 @@ func TestWhatIsWrittenAboutOneWriterGoesBeforeWhatWaitsForAnother(t *testing.T) 
 		writes []string
 		want   verdict
 		about  string
+		waits  Reason
 	}{
-		"about the first":              {[]string{"a"}, verdict{Record, WriterFenced}, "a"},
-		"about the second":             {[]string{"b"}, verdict{Record, WriterFenced}, "b"},
-		"about both":                   {[]string{"a", "b"}, verdict{Record, WriterFenced}, "a"},
-		"about none":                   {nil, verdict{Wait, NoProof}, "a"},
-		"the first waits to be mended": {[]string{"b"}, verdict{Record, WriterFenced}, "b"},
+		"about the first":              {[]string{"a"}, verdict{Record, WriterFenced}, "a", NoProof},
+		"about the second":             {[]string{"b"}, verdict{Record, WriterFenced}, "b", NoProof},
+		"about both":                   {[]string{"a", "b"}, verdict{Record, WriterFenced}, "a", NoProof},
+		"about none":                   {nil, verdict{Wait, NoProof}, "a", NoProof},
+		"the first waits to be mended": {[]string{"b"}, verdict{Record, WriterFenced}, "b", RecordBehind},
 	} {
 		rules := Chain[ControllerFacts]{{Name: "says", Decide: func(f *ControllerFacts) (Action, bool) {
-			why := Why{Node: f.Record.Primary.Node, Reason: NoProof}
-			if name == "the first waits to be mended" {
-				why.Reason = RecordBehind
-			}
+			why := Why{Node: f.Record.Primary.Node, Reason: test.waits}
 			if !slices.Contains(test.writes, why.Node) {
 				return Action{Verb: Wait, Why: why}, why.Node != ""
 			}

@@ -157,9 +157,10 @@ func (o actor) takeOffDead(ctx context.Context, l *look, a *asking) error {
 	return nil
 }
 
-// held has the record say that nobody writes here, if a pod has the volume although its epoch is given up: controllers
-// end that pod. more says that the record has changed; else the cause is the error, and the volume is tried again. A
-// kubelet that unstages the volume has ended its pods, and what holds it lets go in a moment.
+// held asks the rules what to do if a pod has the volume although this node gave the epoch up. They have the record
+// say so, and then a controller ends that pod. more says that the record was written. Otherwise the cause is returned, and
+// the loop tends the volume again. Nothing is written while a kubelet unstages the volume: it has ended the pods, and
+// what holds the volume then lets go in a moment.
 func (o actor) held(ctx context.Context, l *look, cause error) (more bool, err error) {
 	if k := &l.facts.Copy; l.facts.Unstaging || !errors.Is(cause, provision.ErrInUse) || !k.GaveUp(k.Opened) {
 		return false, cause

@@ -49,10 +49,10 @@ type Node struct {
 	// Guard of the node. Holding is how the kernel names a device to it.
 	Guard   Guard
 	Holding func(content provision.Content) (guard.Holding, error)
-	// MountTable has the mounts, Mounter takes them off, and Cover covers the path of one that was a pod's. Broken are the
+	// MountTable has the mounts, Mounter takes them off, and Cover covers the path of one that was a pod's. ShutDownAt are the
 	// paths of those whose filesystem has shut itself down.
 	MountTable staging.MountTable
-	Broken     func() ([]string, error)
+	ShutDownAt func() ([]string, error)
 	Mounter    mount.Mounter
 	Cover      func(path string) error
 	// Kubelet is the kubelet's directory, and Pods are those that are bound to the node, as the API server has them.
@@ -88,7 +88,7 @@ func (n *Node) Mounts(content provision.Content) ([]string, error) {
 
 // ShutDowns implements World.
 func (n *Node) ShutDowns() []string {
-	paths, err := n.Broken()
+	paths, err := n.ShutDownAt()
 	if err != nil {
 		return nil
 	}

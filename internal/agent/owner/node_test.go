@@ -177,11 +177,11 @@ func TestWhatTheGuardRefusesIsAnError(t *testing.T) {
 }
 
 func TestFilesystemsThatCannotBeLookedAtHaveNotShutThemselvesDown(t *testing.T) {
-	n := &owner.Node{Broken: func() ([]string, error) { return []string{"/stage"}, nil }}
+	n := &owner.Node{ShutDownAt: func() ([]string, error) { return []string{"/stage"}, nil }}
 	if got := n.ShutDowns(); !slices.Equal(got, []string{"/stage"}) {
 		t.Errorf("found %v", got)
 	}
-	n.Broken = func() ([]string, error) { return nil, errors.New("the mount table cannot be read") }
+	n.ShutDownAt = func() ([]string, error) { return nil, errors.New("the mount table cannot be read") }
 	if got := n.ShutDowns(); len(got) > 0 {
 		t.Errorf("found %v", got)
 	}

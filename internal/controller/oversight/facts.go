@@ -160,6 +160,15 @@ func overIn(v *ownership.Volume, peers []ownership.Peer, node string) (boot stri
 	return ""
 }
 
+// owedAnAnswer tells whether a node owns an epoch, and its entry says that its attachment is not ready. The node may
+// have given the epoch up, so that its pods must end. Only the node itself says so, and it may not have answered.
+func owedAnAnswer(v *ownership.Volume) bool {
+	return v.Kind.Traits().Attaches && slices.ContainsFunc(v.Writing(), func(node string) bool {
+		e, has := v.Replica(node)
+		return has && e.State != ownership.Ready
+	})
+}
+
 // usable are the nodes from which a volume can be used, in order: those with a ready replica, and the
 // owner, under whose mount the label stays. A fenced node is none until it says itself that it has stopped:
 // its entry says Ready as it did before the fence. A replica that next, the record that is about to be

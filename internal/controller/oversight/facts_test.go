@@ -256,6 +256,18 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 		"its owner's attachment is of no use": {
 			question: question{facts: ownership.ControllerFacts{Record: shared(func(v *ownership.Volume) { v.Replicas[0].State = ownership.Syncing })}}, action: nothing, want: later,
 		},
+		"an owner's copy is not ready": {
+			question: question{facts: ownership.ControllerFacts{Record: copies(func(v *ownership.Volume) { v.Replicas[0].State = ownership.Syncing })}}, action: nothing,
+		},
+		"the attachment of a node that has released the volume is of no use": {
+			question: question{facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released), func(v *ownership.Volume) { v.Replicas[0].State = ownership.Syncing })}}, action: nothing,
+		},
+		"an owner has no attachment": {
+			question: question{facts: ownership.ControllerFacts{Record: shared(func(v *ownership.Volume) { v.Factor, v.Replicas = 1, v.Replicas[1:] })}}, action: nothing,
+		},
+		"the attachment of one of several writers is of no use": {
+			question: question{facts: ownership.ControllerFacts{Record: together(func(v *ownership.Volume) { v.Replicas[0].State = ownership.Syncing })}}, action: nothing, want: later,
+		},
 		"a standby's attachment is of no use": {
 			question: question{facts: ownership.ControllerFacts{Record: shared(func(v *ownership.Volume) { v.Replicas[1].State = ownership.Syncing })}}, action: nothing,
 		},

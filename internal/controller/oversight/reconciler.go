@@ -220,7 +220,7 @@ func next(q *question, a *ownership.Action) time.Duration {
 	case a.Verb == ownership.Wait && f.Watching < ownership.WatchFirst,
 		a.Reason == ownership.NoFreeSlot && waitsFor(q) < patience:
 		due = append(due, soon)
-	case urgent, a.Verb == ownership.Wait, len(q.stranded) > 0, nowhere(q), unowned(q), f.Record.HasUselessOwner():
+	case urgent, a.Verb == ownership.Wait, len(q.stranded) > 0, nowhere(q), unowned(q), owedAnAnswer(f.Record):
 		due = append(due, later)
 	case f.Record.Primary.Phase == ownership.Active && len(f.Record.Replicas) < f.Record.Factor,
 		f.Record.Sharing.ManyWriters && len(f.Record.Writing()) > 0: // that a node has given its epoch up, only the node says

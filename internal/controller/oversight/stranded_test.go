@@ -15,6 +15,16 @@ func booted(boot string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Status.NodeInfo.BootID = boot }
 }
 
+// running has all Nodes run in the boot of the record.
+func running(objects []client.Object) []client.Object {
+	for _, o := range objects {
+		if n, is := o.(*corev1.Node); is {
+			booted(boot)(n)
+		}
+	}
+	return objects
+}
+
 func completed(p *corev1.Pod) {
 	p.Status.Phase = corev1.PodSucceeded
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
@@ -51,12 +61,7 @@ func TestWhichPodsKeepADeadMountOnANodeThatReleased(t *testing.T) {
 
 // A node that was cut off has stopped its writers and released the volume. Nothing else ends its pod.
 func TestAPodWithADeadMountIsEndedAfterItsNodeHasReleasedTheVolume(t *testing.T) {
-	objects := cluster(t, shared(phase(ownership.Released)), pod("db", "n1"), pod("waits", "n1", pending))
-	for _, o := range objects {
-		if n, is := o.(*corev1.Node); is {
-			booted(boot)(n)
-		}
-	}
+	objects := running(cluster(t, shared(phase(ownership.Released)), pod("db", "n1"), pod("waits", "n1", pending)))
 	inWorld(t, objects, func(w *world) {
 		r := w.controller()
 		w.oversees(r)
@@ -74,12 +79,7 @@ func TestAPodWithADeadMountIsEndedAfterItsNodeHasReleasedTheVolume(t *testing.T)
 }
 
 func TestAPodThatHasCompletedMeanwhileIsNotEnded(t *testing.T) {
-	objects := cluster(t, shared(phase(ownership.Released)), pod("job", "n1"))
-	for _, o := range objects {
-		if n, is := o.(*corev1.Node); is {
-			booted(boot)(n)
-		}
-	}
+	objects := running(cluster(t, shared(phase(ownership.Released)), pod("job", "n1")))
 	inWorld(t, objects, func(w *world) {
 		r := w.controller()
 		w.oversees(r)
@@ -103,12 +103,7 @@ func TestAPodThatHasCompletedMeanwhileIsNotEnded(t *testing.T) {
 // A filesystem that shut itself down, or a disk that refuses the node: the node gives the epoch up, and cannot release
 // the volume while the pod has it.
 func TestAPodWhoseNodeHasGivenItsEpochUpIsEnded(t *testing.T) {
-	objects := cluster(t, shared(), pod("db", "n1"), pod("waits", "n1", pending), pod("leaves", "n1", leaving))
-	for _, o := range objects {
-		if n, is := o.(*corev1.Node); is {
-			booted(boot)(n)
-		}
-	}
+	objects := running(cluster(t, shared(), pod("db", "n1"), pod("waits", "n1", pending), pod("leaves", "n1", leaving)))
 	inWorld(t, objects, func(w *world) {
 		r := w.controller()
 		w.oversees(r)
@@ -133,7 +128,7 @@ func TestAPodWhoseNodeHasGivenItsEpochUpIsEnded(t *testing.T) {
 }
 
 func TestAPodWhoseNodeDoesNotAnswerThatItGaveItsEpochUpStays(t *testing.T) {
-	objects := cluster(t, shared(func(v *ownership.Volume) { v.Replicas[0].State = ownership.Syncing }), pod("db", "n1"))
+	objects := running(cluster(t, shared(func(v *ownership.Volume) { v.Replicas[0].State = ownership.Syncing }), pod("db", "n1")))
 	inWorld(t, objects, func(w *world) {
 		r := w.controller()
 		for range 3 {

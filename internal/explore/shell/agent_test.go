@@ -71,7 +71,7 @@ func (m *machine) agents() {
 		Node: m.name, Boot: m.bootID(), Locks: x.locks.of(p, a.locks), Medium: a.medium(), Rules: ownership.NodeRules(),
 		World: x.world.of(p, &node{p: p, Node: x.node.of(p, &owner.Node{
 			Journal: a.kept, Peers: peers{p}, Live: m.w.driver.Live(api), Status: api,
-			Guard: door{p}, Holding: m.holding, MountTable: m.table, Broken: m.broken, Mounter: mounter{p: p}, Cover: m.covers,
+			Guard: door{p}, Holding: m.holding, MountTable: m.table, ShutDownAt: m.shutDownAt, Mounter: mounter{p: p}, Cover: m.covers,
 			Kubelet: kubeletdir.New(kubeletDir), Pods: a.pods, Exists: m.exists,
 			OutOfService: func(context.Context) (bool, error) { return m.tainted.Load(), nil },
 			Clock:        clock.RealClock{}, Warn: func(string, string) {},

@@ -290,8 +290,8 @@ func (m *machine) shutsDown() {
 	}
 }
 
-// broken are the paths of filesystems that have shut themselves down.
-func (m *machine) broken() (paths []string, _ error) {
+// shutDownAt are the paths of filesystems that have shut themselves down.
+func (m *machine) shutDownAt() (paths []string, _ error) {
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
 	for _, v := range m.w.volumes {

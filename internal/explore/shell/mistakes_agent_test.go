@@ -59,7 +59,7 @@ var mistakesOfAgents = []mistake{
 		return n
 	}},
 	{class: outOfOrder, name: "shut-down-unseen", thought: "a filesystem is well again when its disk is", node: func(_ *process, n *owner.Node) *owner.Node {
-		n.Broken = func() ([]string, error) { return nil, nil }
+		n.ShutDownAt = func() ([]string, error) { return nil, nil }
 		return n
 	}},
 	{class: outOfOrder, name: "held-unsaid", thought: "what holds a volume lets go of it by itself", world: worlds(func(w owner.World) owner.World { return reticent{w} })},

@@ -52,7 +52,7 @@ func (s *ShutDowns) Below(dir string) ([]string, error) {
 type asker interface {
 	// stat asks about the file at a path, without asking the disk.
 	stat(path string) error
-	// errors is how many errors ext4 has recorded of a device, in words; empty if none.
+	// errors is the number of errors that ext4 has met on a device, as the kernel writes it; empty if it is zero.
 	errors(device string) string
 	// writes has ext4 begin a change of the directory at a path that changes nothing.
 	writes(path string) error
