@@ -59,11 +59,19 @@ func (w *world) happens(e event) {
 	case peersCut:
 		flag(&m.peersAway)
 	case sanCut:
-		w.locked(func() { m.sanAway = true })
-		if e.lasts > waitsForThePath {
-			time.AfterFunc(waitsForThePath, m.shutsDown)
+		away := []*machine{m}
+		if e.nth == 0 { // the target itself
+			away = w.machines
+			w.count("targets away")
 		}
-		later(m.sanBack)
+		for _, m := range away {
+			w.locked(func() { m.sanAway = true })
+			if e.lasts > waitsForThePath {
+				time.AfterFunc(waitsForThePath, m.shutsDown)
+			}
+			time.AfterFunc(e.lasts, m.sanBack)
+		}
+		later(func() {})
 	case relogin:
 		w.relogins(m, v)
 	case targetRestart:

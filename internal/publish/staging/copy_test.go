@@ -56,6 +56,29 @@ func TestTheOptionsOfTheCallerStayAsTheyAre(t *testing.T) {
 	}
 }
 
+func TestExt4IsMountedToStopAtAnErrorUnlessTheCallerSaysHow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fs          string
+		asked, want []string
+	}{
+		"ext4":                         {"ext4", nil, []string{"errors=remount-ro"}},
+		"ext4 with another option":     {"ext4", []string{"noatime"}, []string{"noatime", "errors=remount-ro"}},
+		"ext4 of a caller that panics": {"ext4", []string{"errors=panic"}, []string{"errors=panic"}},
+		"xfs, which always stops":      {"xfs", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.volume(t, id, tc.fs)
+			if err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage"), Options: tc.asked}); err != nil {
+				t.Fatal(err)
+			}
+			if got := n.options[n.record(t, id).Content.Source]; !slices.Equal(got, tc.want) {
+				t.Errorf("mounted with %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestACopyIsNotFormattedAndGrowsToItsVolume(t *testing.T) {
 	n := copied(t, "ext4", 128*mib)
 	n.stage(t, other)

@@ -3,12 +3,15 @@
 package staging
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
@@ -103,4 +106,34 @@ func TestAFilesystemWhoseDiskFailedForAMomentHasShutItselfDown(t *testing.T) {
 			m.unstage(t, id)
 		})
 	}
+}
+
+// The kernel meets an error in what ext4 says of itself, as it does when it reads a damaged directory. mkfs lets ext4 go
+// on then, with the part that it can still read.
+func TestExt4StopsAtAnErrorInItsMetadata(t *testing.T) {
+	m := newMachine(t)
+	m.carve(t, provision.Ext4)
+	m.stage(t, id)
+	m.publish(t, id, "pod1")
+	stage, pod := m.path("stage-"+id), m.path("pod1")
+	kernel := mapped(t, "info", id, "-c", "--noheadings", "-o", "blkdevname")
+	if err := os.WriteFile("/sys/fs/ext4/"+kernel+"/trigger_fs_error", []byte("a test asks for it"), 0o200); err != nil {
+		t.Fatal(err)
+	}
+	if err := written(pod + "/after"); !errors.Is(err, unix.EROFS) {
+		t.Errorf("it takes a write after an error: %v", err)
+	}
+	paths, err := (&ShutDowns{}).Below(m.dir)
+	if slices.Sort(paths); err != nil || !slices.Equal(paths, []string{pod, stage}) {
+		t.Errorf("found %q, %v", paths, err)
+	}
+	if err := m.Unpublish(t.Context(), id, pod); err != nil {
+		t.Fatal(err)
+	}
+	m.unstage(t, id)
+	m.stage(t, id) // the error is in the superblock: it is checked whole
+	if err := written(stage + "/again"); err != nil {
+		t.Error(err)
+	}
+	m.unstage(t, id)
 }

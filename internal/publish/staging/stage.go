@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/mount"
@@ -94,11 +95,16 @@ func (s *Service) published(record provision.Volume) bool {
 // options returns the options of a mount. A copy of an xfs filesystem bears the UUID of its
 // source, and the kernel mounts only one filesystem of a UUID unless nouuid is set. For volumes
 // that are no copies the kernel still checks: Berth made no second filesystem of that UUID.
+// mkfs lets ext4 go on after an error of its metadata, with what it can still read.
 func options(record provision.Volume, asked []string) []string {
-	if record.Filesystem != provision.XFS || record.Source == (provision.Source{}) {
-		return asked
+	says := func(o string) bool { return strings.HasPrefix(o, "errors=") }
+	switch {
+	case record.Filesystem == provision.XFS && record.Source != (provision.Source{}):
+		return append(slices.Clone(asked), "nouuid")
+	case record.Filesystem == provision.Ext4 && !slices.ContainsFunc(asked, says):
+		return append(slices.Clone(asked), "errors=remount-ro")
 	}
-	return append(slices.Clone(asked), "nouuid")
+	return asked
 }
 
 // Unstage unmounts a volume and gives it up. The unmount needs no record: a volume whose device
