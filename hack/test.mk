@@ -179,19 +179,10 @@ test-upstream: lab-tools images ## Kubernetes' own storage suite on each kind of
 	go run ./test/upstream datasets
 	bin/lab down
 
-# Older versions of Kubernetes than that of all other tests. Each takes ten minutes to build the first time.
-OLDER_KUBERNETES := 1.35 1.36
-
-# What is on a real API server: the rules, the controllers, the agents. Then volumes in a cluster of that version, whose
-# one node is a part of this machine.
+# Each older version takes ten minutes to build the first time.
 .PHONY: test-versions
-test-versions: lab-tools images ## On each older version of Kubernetes: API server, controllers, agents, and volumes that live and die
-	$(foreach minor,$(OLDER_KUBERNETES),$(MAKE) test-version KUBERNETES=$(minor) &&) true
-
-.PHONY: test-version
-test-version:
-	KUBEBUILDER_ASSETS="$$(BERTH_LAB_KUBERNETES=$(KUBERNETES) bin/lab assets)" go test -timeout 30m ./internal/apitest/... ./internal/controller/... ./internal/usecase/... ./internal/agent
-	BERTH_LAB_KUBERNETES=$(KUBERNETES) hack/native go test -tags e2e,thorough -count=1 -timeout 15m -v -run 'Subvolume' ./test/e2e
+test-versions: lab-tools images bin/helm ## On each version of Kubernetes: API server, controllers, agents, and volumes that live and die; writes docs/versions.md
+	$(foreach minor,1.35 1.36 1.37,go run ./test/versions $(minor) &&) true
 
 # One spec of each kind of those that a driver fails first.
 UPSTREAM_CORE := (provision.storage.with.(pvc|snapshot).data.source|resize.volume.when.PVC.is.edited.while.pod|existing.directory|read/write.inline.ephemeral.volume)
