@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"berth.dev/berth/internal/lineage"
 	. "berth.dev/berth/internal/ownership"
 )
 
@@ -45,7 +46,10 @@ func TestAnAgentDrivesItsAttachment(t *testing.T) {
 	}
 }
 
-func leftByWipe(f *NodeFacts) { f.Disk.Holder = LeftByWipe("z", "wipe") }
+// wiping is the key of a wipe before a volume.
+var wiping = Key{Node: "z", Epoch: lineage.Epoch{Number: 1, ID: "wipe"}}
+
+func leftByWipe(f *NodeFacts) { f.Disk.Holder = LeftByWipe(wiping) }
 
 // The disk of a new volume was wiped, and is reserved under a key that no record lists.
 func TestTheFirstEpochTakesADiskFromTheKeyThatAWipeLeft(t *testing.T) {
@@ -57,21 +61,26 @@ func TestTheFirstEpochTakesADiskFromTheKeyThatAWipeLeft(t *testing.T) {
 	prepared := func(f *NodeFacts) { disk(f); f.Copy = Copy{}; promised(taken)(&f.Copy) }
 	expect(t, StageRules.Decide(on("a", taken, prepared)), verdict{Register, TakingReservation})
 	a = StageRules.Decide(on("a", taken, prepared, registered(mine)))
-	if expect(t, a, verdict{Reserve, TakingReservation}); a.Expect != LeftByWipe("z", "wipe") || a.Key != mine {
+	if expect(t, a, verdict{Reserve, TakingReservation}); a.Expect != LeftByWipe(wiping) || a.Key != mine {
 		t.Errorf("it takes the disk from %#x for %v", uint64(a.Expect), a.Key)
 	}
 }
 
-func TestTheKeyThatAWipeLeavesIsOfNoEpoch(t *testing.T) {
-	if k := LeftByWipe("z", "wipe"); !k.IsLeftByWipe() || k.Number() != 0 || k == LeftByWipe("z", "other") || k == LeftByWipe("y", "wipe") {
+func TestTheKeyThatAWipeLeavesIsNoWriters(t *testing.T) {
+	other, later := wiping, wiping
+	other.Node, later.Epoch.ID = "y", "other"
+	if k := LeftByWipe(wiping); !k.IsLeftByWipe() || k.Number() != 1 || k == wiping.Raw() || k == LeftByWipe(other) || k == LeftByWipe(later) {
 		t.Errorf("it is %#x", uint64(k))
 	}
-	for _, k := range []RawKey{0, 42, Key{Node: "z", Epoch: e1}.Raw(), Key{Node: "z", Epoch: e2, Fence: true}.Raw()} {
+	for _, k := range []RawKey{0, 42, ofWipeAlone, Key{Node: "z", Epoch: e1}.Raw(), Key{Node: "z", Epoch: e2, Fence: true}.Raw(), Key{Node: "z", Epoch: lineage.Epoch{Number: 1 << 40}}.Raw()} {
 		if k.IsLeftByWipe() {
 			t.Errorf("%#x counts as left by a wipe", uint64(k))
 		}
 	}
 }
+
+// ofWipeAlone has the bit of a wipe, and is no key of Berth's.
+const ofWipeAlone = RawKey(1) << 61
 
 func TestThePauseBeforeTheNextAttachGrowsToAMinute(t *testing.T) {
 	for tries, want := range map[int]time.Duration{0: 5 * time.Second, 1: 10 * time.Second, 3: 40 * time.Second, 4: time.Minute, 60: time.Minute} {

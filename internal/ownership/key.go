@@ -20,7 +20,8 @@ type Key struct {
 //
 //	bit 63      set in every key of Berth
 //	bit 62      set in the key of a standby that shut a writer out
-//	bits 61-32  the number of the epoch
+//	bit 61      set in the key that a wipe has left
+//	bits 60-32  the number of the epoch
 //	bits 31-0   a digest of the node and the epoch
 //
 // So the order of two holders can be read from the disk alone. The record has a table of its keys
@@ -30,7 +31,8 @@ type RawKey uint64
 const (
 	ofBerth   RawKey = 1 << 63
 	ofFence   RawKey = 1 << 62
-	maxNumber        = 1<<30 - 1
+	ofWipe    RawKey = 1 << 61
+	maxNumber        = 1<<29 - 1
 )
 
 // Raw is the key as a disk stores it, zero for no key.
@@ -77,15 +79,13 @@ func (v *Volume) issue(k Key) {
 	v.Keys = append(append(make([]Key, 0, maxKeys), v.Keys[from:]...), k)
 }
 
-// LeftByWipe is the key under which a node leaves a disk that it has wiped: no epoch has the number zero. A writer that was
-// shut out, and is suspended since, stays shut out, and the first epoch of the next volume takes the disk
-// from this key as from that of any earlier epoch.
-func LeftByWipe(node, wipe string) RawKey {
-	return Key{Node: node, Epoch: lineage.Epoch{ID: wipe}}.Raw()
-}
+// LeftByWipe is the key under which a node leaves a disk that it has wiped, for the key of the wipe itself. A writer that
+// was shut out, and is suspended since, stays shut out. The first epoch of the next volume takes the disk from this key,
+// and is newer: so a backup of the last volume's record cannot be taken for a later state of the next volume.
+func LeftByWipe(of Key) RawKey { return of.Raw() | ofWipe }
 
 // IsLeftByWipe tells whether the key is one that a wipe has left.
-func (r RawKey) IsLeftByWipe() bool { return r&ofBerth != 0 && r.Number() == 0 }
+func (r RawKey) IsLeftByWipe() bool { return r&ofBerth != 0 && r&ofWipe != 0 }
 
 // readKey finds the key behind a raw one: in the table, or among the keys that promises tell of,
 // because the record may have come back from a backup without it.

@@ -39,7 +39,7 @@ func repairRecord(f *NodeFacts) (Action, bool) {
 			best, who = *p, nil
 		}
 	}
-	if f.Disk.Holder.Number() > max(best.Epoch.Number, f.Record.Epoch.Number) {
+	if f.Disk.Holder.Number() > max(best.Epoch.Number, f.Record.Epoch.Number) && !f.Disk.Holder.IsLeftByWipe() {
 		return wait(Why{Reason: HolderUnknown, Count: int(f.Disk.Holder.Number())})
 	}
 	if best.Epoch.IsZero() {

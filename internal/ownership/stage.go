@@ -134,6 +134,9 @@ func takeOver(f *NodeFacts) (Action, bool) {
 	if v.Primary.Phase.Open() {
 		return next()
 	}
+	if k := stranger(f); k != 0 {
+		return wait(Why{Reason: HolderUnknown, Count: int(k.Number())})
+	}
 	epoch := nextEpoch(f)
 	why := Why{Reason: TakingOver, Epoch: epoch, Point: v.RecoveryPoint}
 	return record(v.with(func(n *Volume) {
@@ -147,15 +150,39 @@ func takeOver(f *NodeFacts) (Action, bool) {
 	}), why)
 }
 
+// stranger is the key of a writer whose epoch is newer than all that the record, the nodes that answer, and a wipe of
+// the disk know of; zero if there is none. The writer may be another volume's: the record is from a backup, and the
+// disk was wiped and handed out since. Where one node writes, repairRecord waits for that.
+func stranger(f *NodeFacts) RawKey {
+	known := knownEpochs(f)
+	for _, k := range f.Disk.Keys {
+		if k.IsLeftByWipe() {
+			known = max(known, k.Number())
+		}
+	}
+	for _, k := range f.Disk.Keys {
+		if f.Record.Sharing.ManyWriters && k.Number() > known {
+			return k
+		}
+	}
+	return 0
+}
+
+// knownEpochs is the highest number of an epoch of the volume that is known here and at the peers.
+func knownEpochs(f *NodeFacts) uint64 {
+	c := &f.Copy
+	highest := max(f.Record.newest(), c.Promise.Epoch.Number, c.Opened.Number, c.Closed.Number)
+	for i := range f.Peers {
+		highest = max(highest, f.Peers[i].Copy.Promise.Epoch.Number)
+	}
+	return highest
+}
+
 // nextEpoch is above every number known here, at the peers and at the disk. It is
 // also above all of this node's own epochs: a restored backup may lower a promise,
 // but an epoch that this node gave up stays given up.
 func nextEpoch(f *NodeFacts) lineage.Epoch {
-	c := &f.Copy
-	highest := max(f.Record.newest(), c.Promise.Epoch.Number, c.Opened.Number, c.Closed.Number, f.Disk.Holder.Number())
-	for i := range f.Peers {
-		highest = max(highest, f.Peers[i].Copy.Promise.Epoch.Number)
-	}
+	highest := max(knownEpochs(f), f.Disk.Holder.Number())
 	for _, k := range f.Disk.Keys {
 		highest = max(highest, k.Number())
 	}

@@ -114,14 +114,14 @@ func TestWritersAreListedByName(t *testing.T) {
 
 func TestANodeOpensAnEpochBesideTheOthers(t *testing.T) {
 	v := volume(many, writing("a", e2, Active), func(v *Volume) { v.Clean = true })
-	unknown := Key{Node: "x", Epoch: epoch(7)}
+	wipe := LeftByWipe(Key{Node: "x", Epoch: epoch(7)})
 	tests := map[string]struct {
 		edit func(*NodeFacts)
 		want uint64
 	}{
 		"newer than all in the record":     {reserved(Key{}, ofA), 3},
-		"newer than any key at the disk":   {reserved(Key{}, unknown, ofA), 8},
-		"newer than the holder's":          {reserved(Key{}, ofA, unknown), 8},
+		"newer than any key at the disk":   {raw(wipe), 8},
+		"newer than the holder's":          {heldBy(wipe, false), 8},
 		"newer than what a peer has heard": {answers("c", func(p *Peer) { p.Copy.Promise.Epoch = epoch(5) }), 6},
 	}
 	for name, tt := range tests {

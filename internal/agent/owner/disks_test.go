@@ -262,7 +262,7 @@ func TestTheReservationGoesWithTheLastAttachmentOfADeletedVolume(t *testing.T) {
 		"no record was read":           {link: ownership.Attached, want: "Detach"},
 		"the volume is not deleted":    {record: &ownership.Volume{Replicas: entries("mr")}, link: ownership.Attached, want: "Detach"},
 		"the others are gone":          {record: &ownership.Volume{Deleting: true, Replicas: entries("ag" + "mr")}, link: ownership.Attached, want: "Clear, Detach"},
-		"no node had taken the disk":   {record: &ownership.Volume{Deleting: true, Replicas: entries("mr")}, link: ownership.Attached, holder: ownership.LeftByWipe("z", "wipe"), want: "Detach"},
+		"no node had taken the disk":   {record: &ownership.Volume{Deleting: true, Replicas: entries("mr")}, link: ownership.Attached, holder: ownership.LeftByWipe(ownership.Key{Node: "z", Epoch: two}), want: "Detach"},
 		"it cannot be cleared":         {record: &ownership.Volume{Deleting: true, Replicas: entries("mr")}, link: ownership.Attached, fails: "Clear", want: "Clear"},
 		"an earlier name is left":      {record: &ownership.Volume{Deleting: true, Replicas: entries("ar" + "mr" + "zr")}, link: ownership.Attached, want: "Detach"},
 		"a later name is left":         {record: &ownership.Volume{Deleting: true, Replicas: entries("mr" + "zr")}, link: ownership.Attached},

@@ -118,13 +118,13 @@ func (f *Facts) stranger() Answer {
 	return f.fail(HolderUnknown, "the disk is reserved under the key %#x, of which this LUN does not know: whoever has that key may have data on it", uint64(f.View.Holder))
 }
 
-// clear leaves a wiped disk reserved under a key of no epoch, from which the next volume takes it. Without a
+// clear leaves a wiped disk reserved under a key of no writer, from which the next volume takes it. Without a
 // reservation a suspended writer of the last volume could resume and write: its node may have been removed from the
 // record without a word of its own. The record comes after the disk shows it, so a node that restarts in between attaches
 // the disk again.
 func (f *Facts) clear() Answer {
 	d, key := f.View.Disk, keyOf(f.LUN)
-	leftByWipe := ownership.LeftByWipe(f.Node, f.LUN.Status.Wipe.Epoch.ID)
+	leftByWipe := ownership.LeftByWipe(ownership.Key{Node: f.Node, Epoch: epochOf(f.LUN.Status.Wipe.Epoch)})
 	switch {
 	case d.Holder == leftByWipe:
 		return f.record(Leaving, "the disk is wiped, and stays reserved until a volume takes it", func(n *v1alpha1.LUNWipe) { n.Outcome = v1alpha1.LUNCleared })

@@ -26,11 +26,16 @@ func several(registered, holder ownership.RawKey) shared.View {
 	return v
 }
 
+// leftBy is the key that a wipe of a node leaves.
+func leftBy(node string, e v1alpha1.Epoch) ownership.RawKey {
+	return ownership.LeftByWipe(ownership.Key{Node: node, Epoch: epochOf(e)})
+}
+
 func link(l ownership.Link) shared.View { return shared.View{Disk: ownership.Disk{Link: l}} }
 
 func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
 	mine, theirs, stranger := raw("a", wiping), raw("b", tenancy), raw("c", v1alpha1.Epoch{Number: 1, ID: "next"})
-	leftByWipe := ownership.LeftByWipe("a", wiping.ID)
+	leftByWipe := leftBy("a", wiping)
 	outcome := func(o v1alpha1.LUNWipeOutcome) func(*v1alpha1.LUN) {
 		return func(l *v1alpha1.LUN) { l.Status.Wipe.Outcome = o }
 	}
@@ -77,7 +82,7 @@ func TestTheNextStepFollowsFromTheLUNAndTheDisk(t *testing.T) {
 		"to the end":                            {lun: wiped, view: view(mine, mine, false), want: Reserve, reason: ShuttingOut, key: mine, expect: mine},
 		"wiped, and taken by an unknown":        {lun: wiped, view: view(0, stranger, false), want: Record, reason: HolderUnknown},
 		"wiped, and its reservation was lost":   {lun: wiped, view: view(mine, 0, false), want: Record, reason: ReservationLost, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNWipeFailed }},
-		"wiped, and another wipe's":             {lun: wiped, view: view(0, ownership.LeftByWipe("b", "other"), false), want: Record, reason: HolderUnknown},
+		"wiped, and another wipe's":             {lun: wiped, view: view(0, leftBy("b", v1alpha1.Epoch{Number: 1, ID: "other"}), false), want: Record, reason: HolderUnknown},
 		"it is nobody's, and cleared":           {lun: wiped, view: view(leftByWipe, leftByWipe, true), want: Record, reason: Leaving, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNCleared && w.Node == "a" }},
 		"also after a restart":                  {lun: wiped, view: view(0, leftByWipe, false), want: Record, reason: Leaving, next: func(w *v1alpha1.LUNWipe) bool { return w.Outcome == v1alpha1.LUNCleared && w.Node == "a" }},
 		"cleared, it detaches":                  {lun: cleared, view: view(leftByWipe, leftByWipe, true), want: Detach, reason: Leaving},

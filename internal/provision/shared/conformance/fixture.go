@@ -20,6 +20,9 @@ func key(node string, number uint64) ownership.RawKey {
 	return ownership.Key{Node: node, Epoch: lineage.Epoch{Number: number, ID: "id"}}.Raw()
 }
 
+// leftByWipe is the key that a wipe of node a has left.
+var leftByWipe = ownership.LeftByWipe(ownership.Key{Node: "a", Epoch: lineage.Epoch{ID: "wipe"}})
+
 func (f *fixture) ok(err error) {
 	f.t.Helper()
 	if err != nil {

@@ -196,12 +196,13 @@ func cleaned(t *testing.T, f *fixture) {
 
 func widens(t *testing.T, f *fixture) {
 	f.attach("a", "b")
-	wiped := ownership.LeftByWipe("a", "wipe")
-	f.alone(func() { f.take("a", 0, wiped) })
+	f.alone(func() { f.take("a", 0, leftByWipe) })
 	f.ok(f.Node("b").Register(t.Context(), f.Disk, key("b", 1), shared.Idle))
-	f.looks("b", ownership.Disk{Link: ownership.Attached, Registered: key("b", 1), Holder: wiped, Keys: []ownership.RawKey{wiped, key("b", 1)}})
+	keys := []ownership.RawKey{leftByWipe, key("b", 1)}
+	slices.Sort(keys)
+	f.looks("b", ownership.Disk{Link: ownership.Attached, Registered: key("b", 1), Holder: leftByWipe, Keys: keys})
 	f.writers(map[string]bool{"b": false})
-	f.expel("b", wiped, key("b", 1))
+	f.expel("b", leftByWipe, key("b", 1))
 	f.shares("b", key("b", 1), key("b", 1), key("b", 1))
 	f.writers(map[string]bool{"a": false, "b": true})
 	f.join("a", key("a", 2))
@@ -210,7 +211,7 @@ func widens(t *testing.T, f *fixture) {
 
 func widensOwn(t *testing.T, f *fixture) {
 	f.attach("a", "b")
-	f.alone(func() { f.take("a", 0, ownership.LeftByWipe("a", "wipe")) })
+	f.alone(func() { f.take("a", 0, leftByWipe) })
 	f.ok(f.Node("a").Register(t.Context(), f.Disk, key("a", 1), shared.Idle)) // it keeps the reservation
 	f.looks("a", ownership.Disk{Link: ownership.Attached, Registered: key("a", 1), Holder: key("a", 1), Keys: []ownership.RawKey{key("a", 1)}})
 	f.expel("a", key("a", 1), key("a", 1))
@@ -221,8 +222,7 @@ func widensOwn(t *testing.T, f *fixture) {
 
 func widensEarlier(t *testing.T, f *fixture) {
 	f.attach("a", "b")
-	wiped := ownership.LeftByWipe("a", "wipe")
-	f.alone(func() { f.take("a", 0, wiped) })
+	f.alone(func() { f.take("a", 0, leftByWipe) })
 	f.Relogin("a")
 	f.ok(f.Node("a").Register(t.Context(), f.Disk, key("a", 1), shared.Idle))
 	f.expel("a", f.look("a").Holder, key("a", 1))

@@ -176,11 +176,13 @@ func writer(dir, node string) error {
 		if v, err = n.Look(ctx, disk); err != nil {
 			return err
 		}
-		err = n.Reserve(ctx, disk, v.Holder, k)
-		if errors.Is(err, provision.ErrConflict) || v.Holder != k && v.Holder.Number() >= e.Number {
+		if v.Holder != k && v.Holder.Number() >= e.Number {
 			continue // the other process was faster
 		}
-		if err != nil {
+		switch err := n.Reserve(ctx, disk, v.Holder, k); {
+		case errors.Is(err, provision.ErrConflict):
+			continue // so it was here
+		case err != nil:
 			return err
 		}
 		d, err := n.Open(e)
