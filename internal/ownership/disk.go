@@ -93,7 +93,7 @@ func attach(f *NodeFacts) (Action, bool) {
 		return wait(why)
 	case e.State == Failed && link != Detached:
 		return Action{Verb: Detach, Why: Why{Reason: AttachmentFailed, Node: f.Me, Count: e.Tries}}, true
-	case e.State == Failed && e.RetryAt.After(f.Now):
+	case e.State == Failed && e.RetryAt.After(f.Now) && !e.RetryAt.After(f.Now.Add(retryMost)): // or the clock was wrong
 		return wait(Why{Reason: AttachmentFailed, Node: f.Me, Count: e.Tries})
 	case link == AttachFailed:
 		return record(f.Record.with(func(n *Volume) {

@@ -25,6 +25,7 @@ func TestAnAgentDrivesItsAttachment(t *testing.T) {
 		"to record that an attach failed":                          {on("b", volume(shared, state("b", Syncing)), link(AttachFailed)), verdict{Record, AttachmentFailed}},
 		"to clean up after an attach that failed":                  {on("b", volume(shared, failed(1, now)), link(AttachFailed)), verdict{Detach, AttachmentFailed}},
 		"to wait before it attaches again":                         {on("b", volume(shared, failed(1, now.Add(time.Second)))), verdict{Wait, AttachmentFailed}},
+		"to try again whatever a clock said that was ahead":        {on("b", volume(shared, failed(1, now.Add(2*time.Hour)))), verdict{Record, BeingAttached}},
 		"to try again after the pause":                             {on("b", volume(shared, failed(1, now))), verdict{Record, BeingAttached}},
 		"to detach when the record says so":                        {on("b", volume(shared, state("b", Removing)), attached(Key{})), verdict{Detach, NoLongerAttached}},
 		"to detach what a failed attach left behind":               {on("b", volume(shared, state("b", Removing)), link(AttachFailed)), verdict{Detach, NoLongerAttached}},

@@ -106,6 +106,12 @@ func readKey(f *NodeFacts, r RawKey) (Key, bool) {
 	return Key{Epoch: lineage.Epoch{Number: r.Number()}, Fence: r&ofFence != 0}, false
 }
 
+// Issued tells whether a key is one of this volume's.
+func (f *NodeFacts) Issued(r RawKey) bool {
+	_, known := readKey(f, r)
+	return known
+}
+
 // keyOf tells whether r is the key of the promise's primary, or the key with which node shut that
 // primary out.
 func keyOf(node string, p *Promise, r RawKey) (Key, bool) {

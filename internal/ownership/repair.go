@@ -39,7 +39,7 @@ func repairRecord(f *NodeFacts) (Action, bool) {
 			best, who = *p, nil
 		}
 	}
-	if f.Disk.Holder.Number() > max(best.Epoch.Number, f.Record.Epoch.Number) && !f.Disk.Holder.IsLeftByWipe() {
+	if f.needsTheDisk() && f.Disk.Holder.Number() > max(best.Epoch.Number, f.Record.Epoch.Number) && !f.Disk.Holder.IsLeftByWipe() {
 		return wait(Why{Reason: HolderUnknown, Count: int(f.Disk.Holder.Number())})
 	}
 	if best.Epoch.IsZero() {
@@ -58,7 +58,7 @@ func repairRecord(f *NodeFacts) (Action, bool) {
 // better. An epoch that the node has not opened, or gave up, needs no mending.
 func repairWriter(f *NodeFacts) (Action, bool) {
 	for _, k := range append(slices.Clone(f.Disk.Keys), f.Disk.Holder) {
-		if k.Number() > maxNumber {
+		if f.needsTheDisk() && k.Number() > maxNumber {
 			return wait(Why{Reason: HolderUnknown, Count: int(k.Number())})
 		}
 	}
@@ -75,6 +75,9 @@ func repairWriter(f *NodeFacts) (Action, bool) {
 	}
 	return mend(f, who.Promise, who)
 }
+
+// needsTheDisk tells whether it matters who else has the disk. A volume that is being deleted leaves it to whoever that is.
+func (f *NodeFacts) needsTheDisk() bool { return !f.Record.Deleting || f.Mounted }
 
 // ahead tells whether the promise is a later state of this very record.
 func ahead(v *Volume, p *Promise) bool {

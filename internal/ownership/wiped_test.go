@@ -81,9 +81,43 @@ func TestADiskThatAnotherVolumeWritesIsLeftToIt(t *testing.T) {
 // What is registered at a disk that was wiped, and is no newer than the wipe, was the last volume's.
 func TestWhatIsOlderThanTheWipeKeepsNoVolumeFromItsDisk(t *testing.T) {
 	left, earlier := LeftByWipe(wiped), Key{Node: "c", Epoch: lineage.Epoch{Number: 3, ID: "of the last volume"}}.Raw()
-	a := staged(t, begun(true), Disk{Link: Attached, Holder: left, Keys: []RawKey{earlier, left}})
-	if a.Verb != Reserve || a.Expect != earlier || a.Key.Epoch.Number != wiped.Epoch.Number+1 {
-		t.Errorf("it does %v in epoch %v, and takes %#x away: %s", a.Verb, a.Key.Epoch, uint64(a.Expect), a.Message())
+	disk := Disk{Link: Attached, Holder: left, Keys: []RawKey{earlier, left}}
+	for name, test := range map[string]struct {
+		many  bool
+		takes RawKey
+	}{
+		"one node writes":     {false, left},
+		"several nodes write": {true, earlier}, // first
+	} {
+		a := staged(t, begun(test.many), disk)
+		if a.Verb != Reserve || a.Expect != test.takes || a.Key.Epoch.Number != wiped.Epoch.Number+1 {
+			t.Errorf("%s: it does %v in epoch %v, and takes %#x away: %s", name, a.Verb, a.Key.Epoch, uint64(a.Expect), a.Message())
+		}
+	}
+}
+
+// Where one node writes, a registration lets nobody write: only the holder's does.
+func TestWhereOneNodeWritesARegistrationKeepsNobodyOut(t *testing.T) {
+	later := Key{Node: "a", Epoch: epoch(9)}.Raw()
+	if a := staged(t, begun(false), Disk{Link: Attached, Keys: []RawKey{later}}); a.Verb != Reserve || a.Expect != 0 {
+		t.Errorf("it does %v: %s", a.Verb, a.Message())
+	}
+}
+
+func TestAVolumeKnowsItsOwnKeys(t *testing.T) {
+	f := on("b", begun(false), with(promised(volume(owned(Active), shared))), func(f *NodeFacts) { f.Record.Keys = []Key{{Node: "c", Epoch: e3}} })
+	for r, want := range map[RawKey]bool{
+		0:                               false,
+		42:                              false,
+		LeftByWipe(wiped):               false,
+		Key{Node: "a", Epoch: e3}.Raw(): false,
+		Key{Node: "c", Epoch: e3}.Raw(): true, // in the record
+		Key{Node: "a", Epoch: e2}.Raw(): true, // promised
+		f.Record.Keys[0].Raw() ^ 1<<62:  false,
+	} {
+		if got := f.Issued(r); got != want {
+			t.Errorf("%#x is the volume's: %v", uint64(r), got)
+		}
 	}
 }
 
@@ -96,3 +130,29 @@ func TestAnEpochThatANodeKnowsOfKeepsNoWriterOut(t *testing.T) {
 	a = StageRules.Decide(as("b", volume(many, writing("a", e2, Released)), reserved(Key{}), keys))
 	expect(t, a, verdict{Wait, HolderUnknown})
 }
+
+// An administrator named a disk that others use, and deletes the volume.
+func TestAVolumeThatIsDeletedLeavesADiskToItsHolder(t *testing.T) {
+	removing := func(v *Volume) { v.Deleting, v.Replicas[1].State = true, Removing }
+	for name, test := range map[string]struct {
+		many   func(*Volume)
+		holder RawKey
+		edit   func(*NodeFacts)
+		want   verdict
+	}{
+		"another cluster's, one node writes":        {shared, ofAnother, none, verdict{Detach, VolumeDeleting}},
+		"another cluster's, several nodes write":    {many, ofAnother, none, verdict{Detach, VolumeDeleting}},
+		"a stranger's, one node writes":             {shared, 42, none, verdict{Detach, VolumeDeleting}},
+		"a stranger's, several nodes write":         {many, 42, none, verdict{Detach, VolumeDeleting}},
+		"a stranger's, and a pod has the disk here": {shared, 42, mounted, verdict{Wait, HolderUnknown}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := func(f *NodeFacts) { f.Disk = Disk{Link: Attached, Holder: test.holder, Keys: []RawKey{test.holder}} }
+			expect(t, TendRules.Decide(on("b", volume(test.many, removing), disk, test.edit)), test.want)
+		})
+	}
+}
+
+var ofAnother = Key{Node: "x", Epoch: epoch(9)}.Raw()
+
+func none(*NodeFacts) {}

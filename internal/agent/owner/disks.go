@@ -208,10 +208,6 @@ func (disks) answer(context.Context, *Owner, *look, string, *ownership.Volume, *
 // move begins to attach or detach the disk, in the background and without the lock. One step at a time
 // is under way.
 func (d disks) move(o *Owner, l *look, verb ownership.Verb) error {
-	last, waits := clears(l)
-	if waits {
-		return nil // the record changes when they are gone
-	}
 	began := false
 	o.hinted(l.id, func(h *hint) {
 		began = !h.moving
@@ -220,9 +216,9 @@ func (d disks) move(o *Owner, l *look, verb ownership.Verb) error {
 	if !began {
 		return nil
 	}
-	id, disk := l.id, l.disk
+	id, disk, leaves := l.id, l.disk, leaves(l)
 	o.c.Background(func(ctx context.Context) {
-		err := d.moved(ctx, verb, disk, last)
+		err := d.moved(ctx, verb, disk, leaves)
 		o.hinted(id, func(h *hint) { h.moving, h.failed = false, err })
 		if err != nil {
 			o.c.Log.Error(err, "moving a shared disk failed, trying again", "volume", id, "step", verb.String())
@@ -234,36 +230,22 @@ func (d disks) move(o *Owner, l *look, verb ownership.Verb) error {
 	return nil
 }
 
-func (d disks) moved(ctx context.Context, verb ownership.Verb, disk shared.Disk, last bool) error {
+func (d disks) moved(ctx context.Context, verb ownership.Verb, disk shared.Disk, leaves bool) error {
 	switch {
 	case verb == ownership.Attach:
 		return d.Attach(ctx, disk)
-	case last:
-		if err := d.Clear(ctx, disk); err != nil {
+	case leaves:
+		if err := d.Register(ctx, disk, 0, shared.Idle); err != nil {
 			return err
 		}
 	}
 	return d.Detach(ctx, disk)
 }
 
-// remain are the entries of a volume that is being deleted, other than this node's, that are not gone.
-func remain(l *look) (nodes []string) {
-	for _, r := range l.facts.Record.Replicas {
-		if r.Node != l.facts.Me && r.State != ownership.Gone {
-			nodes = append(nodes, r.Node)
-		}
-	}
-	return nodes
-}
-
-// clears says whether the reservation of a deleted volume goes before this detach, and waits whether the
-// detach must wait for that of other nodes. The attachment with the first name is the last that goes:
-// with it goes the reservation, which nothing else ever gives up. A disk that no node of the volume has taken keeps the
-// reservation that the wipe has left.
-func clears(l *look) (clears, waits bool) {
-	if v := l.facts.Record; v == nil || !v.Deleting || l.view.Link != ownership.Attached {
-		return false, false
-	}
-	others := remain(l)
-	return len(others) == 0 && !l.view.Holder.IsLeftByWipe(), len(others) > 0 && l.facts.Me < slices.Min(others)
+// leaves says whether this session's registration goes before the disk is detached, and with it the reservation if the
+// session holds it. Nothing else ever gives that up. Only a volume that is being deleted does, and only what is its own:
+// the disk may be another volume's by now, if the record comes from a backup. To clear the disk would end the
+// registrations of others, too, whose they are.
+func leaves(l *look) bool {
+	return l.facts.Record != nil && l.facts.Record.Deleting && l.view.Link == ownership.Attached && l.facts.Issued(l.view.Registered)
 }

@@ -244,35 +244,33 @@ func TestADiskWithoutARecordIsLeftAttachedOnlyForAnotherVolume(t *testing.T) {
 	}
 }
 
-// TestTheReservationGoesWithTheLastAttachmentOfADeletedVolume, and with no other.
-func TestTheReservationGoesWithTheLastAttachmentOfADeletedVolume(t *testing.T) {
-	entries := func(of string) (out []ownership.Replica) {
-		for i := 0; i < len(of); i += 2 {
-			out = append(out, ownership.Replica{Node: of[i : i+1], State: map[byte]ownership.State{'r': ownership.Removing, 'g': ownership.Gone}[of[i+1]]})
-		}
-		return out
+// What is the volume's own goes with its attachments, and nothing of another volume that has the disk by now.
+func TestARegistrationGoesWithTheAttachmentOfADeletedVolume(t *testing.T) {
+	key := ownership.Key{Node: "m", Epoch: two}
+	issued := func(deleting bool) *ownership.Volume {
+		return &ownership.Volume{Deleting: deleting, Keys: []ownership.Key{key}}
 	}
 	for name, test := range map[string]struct {
-		record *ownership.Volume
-		link   ownership.Link
-		holder ownership.RawKey
-		fails  string
-		want   string
+		record     *ownership.Volume
+		link       ownership.Link
+		registered ownership.RawKey
+		fails      string
+		want       string
 	}{
-		"no record was read":           {link: ownership.Attached, want: "Detach"},
-		"the volume is not deleted":    {record: &ownership.Volume{Replicas: entries("mr")}, link: ownership.Attached, want: "Detach"},
-		"the others are gone":          {record: &ownership.Volume{Deleting: true, Replicas: entries("ag" + "mr")}, link: ownership.Attached, want: "Clear, Detach"},
-		"no node had taken the disk":   {record: &ownership.Volume{Deleting: true, Replicas: entries("mr")}, link: ownership.Attached, holder: ownership.LeftByWipe(ownership.Key{Node: "z", Epoch: two}), want: "Detach"},
-		"it cannot be cleared":         {record: &ownership.Volume{Deleting: true, Replicas: entries("mr")}, link: ownership.Attached, fails: "Clear", want: "Clear"},
-		"an earlier name is left":      {record: &ownership.Volume{Deleting: true, Replicas: entries("ar" + "mr" + "zr")}, link: ownership.Attached, want: "Detach"},
-		"a later name is left":         {record: &ownership.Volume{Deleting: true, Replicas: entries("mr" + "zr")}, link: ownership.Attached},
-		"the attach here never worked": {record: &ownership.Volume{Deleting: true, Replicas: entries("mr" + "zr")}, link: ownership.AttachFailed, want: "Detach"},
+		"no record was read":                   {link: ownership.Attached, registered: key.Raw(), want: "Detach"},
+		"the volume is not deleted":            {record: issued(false), link: ownership.Attached, registered: key.Raw(), want: "Detach"},
+		"the volume is deleted":                {record: issued(true), link: ownership.Attached, registered: key.Raw(), want: "Unregister, Detach"},
+		"it cannot be registered":              {record: issued(true), link: ownership.Attached, registered: key.Raw(), fails: "Unregister", want: "Unregister"},
+		"this session was never registered":    {record: issued(true), link: ownership.Attached, want: "Detach"},
+		"no node had taken the disk":           {record: issued(true), link: ownership.Attached, registered: ownership.LeftByWipe(key), want: "Detach"},
+		"another volume is registered here":    {record: issued(true), link: ownership.Attached, registered: ownership.Key{Node: "m", Epoch: three}.Raw(), want: "Detach"},
+		"the attach here never came to an end": {record: issued(true), link: ownership.AttachFailed, registered: key.Raw(), want: "Detach"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := onBench(t, ofDisks, ownership.Node{})
 			b.fails[test.fails] = errBroken
 			l := &look{id: volume, disk: theLUN}
-			l.facts.Me, l.facts.Record, l.view.Link, l.view.Holder = "m", test.record, test.link, test.holder
+			l.facts.Me, l.facts.Record, l.view.Link, l.view.Registered = "m", test.record, test.link, test.registered
 			if more, err := b.c.Medium.carryOut(t.Context(), b.Owner, l, ownership.Action{Verb: ownership.Detach}); more || err != nil {
 				t.Errorf("more %v, %v", more, err)
 			}

@@ -87,10 +87,12 @@ func (d *playedDisks) Look(context.Context, shared.Disk) (shared.View, error) {
 
 func (d *playedDisks) Attach(context.Context, shared.Disk) error { return d.does("Attach") }
 func (d *playedDisks) Detach(context.Context, shared.Disk) error { return d.does("Detach") }
-func (d *playedDisks) Clear(context.Context, shared.Disk) error  { return d.does("Clear") }
 func (d *playedDisks) Flush(context.Context, shared.Disk) error  { return d.does("Flush") }
 
-func (d *playedDisks) Register(_ context.Context, _ shared.Disk, _ ownership.RawKey, use shared.Use) error {
+func (d *playedDisks) Register(_ context.Context, _ shared.Disk, key ownership.RawKey, use shared.Use) error {
+	if key == 0 {
+		return d.does("Unregister")
+	}
 	return d.does("Register", map[shared.Use]string{shared.Idle: "idle", shared.OwnMount: "under its mount"}[use])
 }
 

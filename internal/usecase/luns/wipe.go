@@ -175,7 +175,7 @@ func begin(l *v1alpha1.LUN, w *v1alpha1.LUNWipe, f *Facts) v1alpha1.LUNStatus {
 	case !l.Spec.Persistent:
 		why = "the target may forget reservations (spec.persistent is not set), so nothing keeps a late writer out, and the disk is not wiped: " +
 			"wipe it (blkdiscard --zeroout), delete this LUN, and declare it anew"
-	case w.RetryAt != nil && w.RetryAt.After(f.Now):
+	case w.RetryAt != nil && w.RetryAt.After(f.Now) && !w.RetryAt.After(f.Now.Add(retryMost)): // or a clock was wrong
 		why = fmt.Sprintf("another node is asked to wipe the disk at %s", w.RetryAt.UTC().Format(time.RFC3339))
 	default:
 		node, why = f.choose(w)
