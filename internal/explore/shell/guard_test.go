@@ -246,7 +246,7 @@ func (x door) call(ctx context.Context, what, about string, f func(s *sentry) er
 // Open implements owner.Guard.
 func (x door) Open(ctx context.Context, e guard.Epoch) (warning string, err error) {
 	err = x.call(ctx, "GuardOpen", e.Volume, func(s *sentry) error {
-		warning, err = s.Keeper.Open(e, "agent")
+		warning, err = s.Keeper.Open(e)
 		return err
 	})
 	return warning, err
@@ -261,7 +261,7 @@ func (x door) Close(ctx context.Context, e guard.Epoch) error {
 func (x door) Closed(ctx context.Context) error {
 	return x.call(ctx, "GuardClosed", "", func(s *sentry) error {
 		x.p.w.oracle.vouches(x.p.m)
-		return s.Keeper.Closed("agent")
+		return s.Keeper.Closed()
 	})
 }
 

@@ -252,7 +252,11 @@ func (k *Kernel) Allow(h guard.Holding) error {
 	return k.setReadOnly(h.Device, false)
 }
 
-// CgroupOf returns the control group of a process.
+// CgroupOf returns the control group of a process of a pod, and none of a process of the machine itself.
 func (k *Kernel) CgroupOf(pid int) (string, error) {
-	return cgroupOf(filepath.Join(k.proc, fmt.Sprint(pid)))
+	cgroup, err := cgroupOf(filepath.Join(k.proc, fmt.Sprint(pid)))
+	if below(cgroup, k.pods) {
+		return cgroup, nil
+	}
+	return "", err
 }

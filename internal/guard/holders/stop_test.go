@@ -278,10 +278,16 @@ func TestAGuardBeginsOnlyWhereItCanStopPods(t *testing.T) {
 	}
 }
 
-func TestTheControlGroupOfAProcessIsThatOfVersion2(t *testing.T) {
-	f := newFake(t)
-	f.process(pid, podA)
-	if got, err := f.kernel.CgroupOf(pid); got != podA || err != nil {
-		t.Errorf("%q, %v", got, err)
+func TestTheControlGroupOfAProcessIsThatOfVersion2AndInAPod(t *testing.T) {
+	for cgroup, want := range map[string]string{podA: podA, pods: "", "/system.slice/sshd.service": "", "/": ""} {
+		f := newFake(t)
+		f.process(pid, cgroup)
+		if got, err := f.kernel.CgroupOf(pid); got != want || err != nil {
+			t.Errorf("of a process in %s it is %q, %v", cgroup, got, err)
+		}
+		f.write(proc+"cgroup", "1:name=systemd:/other\n")
+		if got, err := f.kernel.CgroupOf(pid); got != "" || !says(err, "in no control group of version 2") {
+			t.Errorf("without one it is %q, %v", got, err)
+		}
 	}
 }

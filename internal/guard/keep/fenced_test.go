@@ -68,7 +68,7 @@ func TestAVolumeThatIsOpenedAgainIsStoppedAgain(t *testing.T) {
 			if err := w.closes(e); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.guard.Closed("/agent"); err != nil {
+			if err := w.guard.Closed(); err != nil {
 				t.Fatal(err)
 			}
 			w.set(func() { w.away = false })
@@ -151,7 +151,7 @@ func TestAGuardDecidesAtOnceWhenSomethingHasChanged(t *testing.T) {
 			w.slow = tick / 2
 			w.begin(ctx)
 			w.watch(sampled)
-			_ = w.guard.Closed("/agent")
+			_ = w.guard.Closed()
 		}, 3 * sampled, func(w *world) bool { return w.tells(string(ownership.LeaseHeld)) == 1 }},
 		"the peers have answered": {func(w *world, ctx context.Context) {
 			w.ready(ctx)
@@ -162,7 +162,7 @@ func TestAGuardDecidesAtOnceWhenSomethingHasChanged(t *testing.T) {
 		}, 3 * sampled, func(w *world) bool { return w.tells(string(ownership.APIAway)) == 1 }},
 		"an epoch begins": {func(w *world, ctx context.Context) {
 			w.begin(ctx)
-			_ = w.guard.Closed("/agent")
+			_ = w.guard.Closed()
 			w.watch(5*tick + sampled)
 			w.set(func() { w.renewals = 0 })
 			_ = w.open(epoch("v", 1))
@@ -184,7 +184,7 @@ func TestAGuardDecidesAtOnceWhenSomethingHasChanged(t *testing.T) {
 			_ = w.closes(e)
 			w.watch(sampled)
 			w.set(func() { w.away, w.renewals = false, 0 })
-			_ = w.guard.Closed("/agent")
+			_ = w.guard.Closed()
 		}, sampled, func(w *world) bool { return w.renewals == 1 }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,7 +85,7 @@ func (w *world) event(ctx context.Context) {
 			for _, e := range w.guard.Status().Open {
 				_ = w.closes(e)
 			}
-			_ = w.guard.Closed("/agent")
+			_ = w.guard.Closed()
 		}
 	}
 	w.watch(time.Duration(w.dice.IntN(30_000)) * time.Millisecond)
@@ -107,7 +107,7 @@ func (w *world) ready(ctx context.Context) guard.Epoch {
 	if err := w.open(e); err == nil {
 		w.t.Error("a guard that was just begun lets an epoch begin")
 	}
-	if err := w.guard.Closed("/agent"); err != nil {
+	if err := w.guard.Closed(); err != nil {
 		w.t.Fatal(err)
 	}
 	w.watch(2 * time.Second)
@@ -186,11 +186,8 @@ func TestWritersStopWhenTheAPIIsAwayAndNothingIsRenewedBeforeTheAgentsWord(t *te
 		if w.renewals != before {
 			t.Error("the node looks alive, although its epoch was not closed")
 		}
-		if err := w.guard.Closed("/agent"); err == nil || err.Error() != "epochs are open of v: close them first" {
+		if err := w.guard.Closed(); err == nil || err.Error() != "epochs are open of v: close them first" {
 			t.Errorf("the guard takes the agent's word while an epoch is open: %v", err)
-		}
-		if agent := w.guard.Agent(); agent != "/agent" {
-			t.Errorf("the agent is %q", agent)
 		}
 		if err := w.open(e); err == nil {
 			t.Error("an epoch that was stopped is continued")
@@ -198,7 +195,7 @@ func TestWritersStopWhenTheAPIIsAwayAndNothingIsRenewedBeforeTheAgentsWord(t *te
 		if err := w.closes(e); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.guard.Closed("/agent"); err != nil {
+		if err := w.guard.Closed(); err != nil {
 			t.Fatal(err)
 		}
 		w.watch(2 * time.Second)
@@ -287,7 +284,7 @@ func TestAnEpochWithoutAWatchdogBeginsOnlyWhenTheLeaseSaysSo(t *testing.T) {
 			t.Error("an epoch begins that the lease says is covered")
 		}
 		w.watch(11 * time.Second)
-		warning, err := w.guard.Open(epoch("v", 2), "/agent")
+		warning, err := w.guard.Open(epoch("v", 2))
 		if err != nil || warning == "" || w.said {
 			t.Errorf("without a watchdog: warning %q, %v; the lease says %v", warning, err, w.said)
 		}

@@ -26,7 +26,7 @@ func TestWhatCannotBeKeptIsNeitherGrantedNorSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.full = true
-	if _, err := k.Open(epoch("w", 1), "/agent"); !errors.Is(err, errFull) {
+	if _, err := k.Open(epoch("w", 1)); !errors.Is(err, errFull) {
 		t.Errorf("an epoch begins: %v", err)
 	}
 	if err := k.Close(open); !errors.Is(err, errFull) {
@@ -39,7 +39,7 @@ func TestWhatCannotBeKeptIsNeitherGrantedNorSaid(t *testing.T) {
 		t.Errorf("it has %+v open, and counts over %v", s.Open, k.state.Sets)
 	}
 	k.state.Open, k.state.Fenced = nil, true
-	if err := k.Closed("/agent"); !errors.Is(err, errFull) || !k.Status().Fenced {
+	if err := k.Closed(); !errors.Is(err, errFull) || !k.Status().Fenced {
 		t.Errorf("the agent's word is taken: %v", err)
 	}
 }
@@ -138,7 +138,7 @@ func TestNoEpochBeginsWithoutTheWatchdogThatALostRenewalMayHavePromised(t *testi
 		w.set(func() { w.covered = false })
 		e := epoch("v", 1)
 		w.begin(ctx)
-		if err := w.guard.Closed("/agent"); err != nil {
+		if err := w.guard.Closed(); err != nil {
 			t.Fatal(err)
 		}
 		heard := func() (at time.Duration) { w.set(func() { at = w.heard }); return at }
@@ -159,7 +159,7 @@ func TestNoEpochBeginsWithoutTheWatchdogThatALostRenewalMayHavePromised(t *testi
 		w.watch(tick)
 		w.set(func() { w.covered, w.deaf, w.away = false, false, true })
 		for range 2 { // before and after a renewal that does not arrive
-			_, err := w.guard.Open(epoch("v", 2), "/agent")
+			_, err := w.guard.Open(epoch("v", 2))
 			if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.Reason != WatchdogPromised || !said() {
 				t.Errorf("an epoch begins, and the lease says that it is covered (%v): %v", said(), err)
 			}
@@ -271,20 +271,74 @@ func TestAVolumeMayBeWrittenAgainOnceNothingHoldsItAndItsEpochEndsThen(t *testin
 func TestAnEpochThatBeginsLeavesTheOthersOpen(t *testing.T) {
 	w := newWorld(t, 1)
 	all := []guard.Epoch{epoch("a", 1), epoch("b", 1), epoch("c", 1)}
-	w.kept = State{Boot: "boot", Renewed: w.now(), Cleared: time.Second, Open: []guard.Epoch{all[0], all[2]}, Agent: "/before"}
+	w.kept = State{Boot: "boot", Renewed: w.now(), Cleared: time.Second, Open: []guard.Epoch{all[0], all[2]}}
 	k, err := New(w.config())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the agent may ask again
-		if _, err := k.Open(all[1], "/agent"); err != nil {
+		if _, err := k.Open(all[1]); err != nil {
 			t.Fatal(err)
 		}
-		if open := k.Status().Open; !slices.Equal(open, all) || !slices.Equal(w.kept.Open, all) || k.Agent() != "/agent" {
-			t.Errorf("open is %v, kept %v, for %s", open, w.kept.Open, k.Agent())
+		if open := k.Status().Open; !slices.Equal(open, all) || !slices.Equal(w.kept.Open, all) {
+			t.Errorf("open is %v, kept %v", open, w.kept.Open)
 		}
 	}
-	if err := k.Closed("/agent"); err != nil || w.kept.Cleared != time.Second {
+	if err := k.Closed(); err != nil || w.kept.Cleared != time.Second {
 		t.Errorf("a word that the guard does not wait for: %v, and it counts from %v", err, w.kept.Cleared)
+	}
+}
+
+// counted is a store that counts what it keeps.
+type counted struct {
+	*world
+	saves int
+}
+
+func (c *counted) Save(s State) error { c.saves++; return c.world.Save(s) }
+
+func TestTheAgentThatWasHeardLastIsKnownAndKeptOnceForTheNextGuard(t *testing.T) {
+	w := newWorld(t, 1)
+	w.kept = State{Boot: "boot", Fenced: true, Agent: "/before"}
+	store := &counted{world: w}
+	c := w.config()
+	c.Store = store
+	k, err := New(c)
+	if err != nil || k.Agent() != "/before" {
+		t.Fatalf("the agent is %q: %v", k.Agent(), err)
+	}
+	for saves, heard := range []string{"/before", "/agent"} {
+		for range 3 { // it asks each second
+			k.Heard(heard)
+		}
+		if k.Agent() != heard || w.kept.Agent != heard || store.saves != saves {
+			t.Errorf("the agent is %q, kept is %q, %d times", k.Agent(), w.kept.Agent, store.saves)
+		}
+	}
+}
+
+// An administrator who asks the guard is never stopped.
+func TestAProcessOfTheMachineTakesNoAgentsPlace(t *testing.T) {
+	w := newWorld(t, 1)
+	w.kept = State{Boot: "boot", Agent: "/agent"}
+	k, err := New(w.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.Heard(""); k.Agent() != "/agent" {
+		t.Errorf("the agent is %q", k.Agent())
+	}
+}
+
+func TestAnAgentThatCannotBeKeptIsKnownAllTheSame(t *testing.T) {
+	w := newWorld(t, 1)
+	k, err := New(w.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.full = true
+	k.Heard("/agent")
+	if k.Agent() != "/agent" || w.tells("a guard that follows this one does not know the agent's pod") != 1 {
+		t.Errorf("the agent is %q, and it tells %q", k.Agent(), w.told)
 	}
 }

@@ -20,9 +20,24 @@ const (
 	WatchdogPromised ownership.Reason = "WatchdogPromised"
 )
 
+// Heard is told of each request in which control group the agent's container is. To learn it from Open and Closed alone
+// is too late: an agent that has replaced another one has devices open long before either, and each of them may be
+// refused. A process of the machine itself has no such control group: it is never stopped, and takes nobody's place.
+func (k *Keeper) Heard(agent string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if agent == "" || agent == k.state.Agent {
+		return
+	}
+	k.state.Agent = agent
+	if err := k.c.Store.Save(k.state); err != nil {
+		k.c.Log.Error(err, "a guard that follows this one does not know the agent's pod")
+	}
+}
+
 // Open registers an epoch before the agent makes the volume writable. It returns a warning if no
 // other node can rely on this one's end. The agent must not open the epoch after an error.
-func (k *Keeper) Open(e guard.Epoch, agent string) (warning string, err error) {
+func (k *Keeper) Open(e guard.Epoch) (warning string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f := k.facts()
@@ -37,7 +52,6 @@ func (k *Keeper) Open(e guard.Epoch, agent string) (warning string, err error) {
 		return "", &RefusedError{Reason: WatchdogPromised, Message: "the node's lease still says that a watchdog resets this machine, and none does; wait for the next renewal. " + warning}
 	}
 	next := k.state
-	next.Agent = agent
 	next.Open = slices.DeleteFunc(slices.Clone(next.Open), func(o guard.Epoch) bool { return o.Volume == e.Volume })
 	next.Open = append(next.Open, e)
 	slices.SortFunc(next.Open, guard.Compare)
@@ -101,7 +115,7 @@ func (k *Keeper) begin(e guard.Epoch) (guard.Epoch, error) {
 
 // Closed is the agent's word that it has closed every epoch that this node has ever opened, that
 // nothing it began will open one, and that the guard knows of none: the guard is fenced no longer.
-func (k *Keeper) Closed(agent string) error {
+func (k *Keeper) Closed() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.state.Fenced {
@@ -111,7 +125,7 @@ func (k *Keeper) Closed(agent string) error {
 		return &RefusedError{Reason: StillOpen, Message: "epochs are open of " + volumes(k.state.Open) + ": close them first"}
 	}
 	next := k.state
-	next.Fenced, next.Cleared, next.Agent = false, k.c.Now(), agent
+	next.Fenced, next.Cleared = false, k.c.Now()
 	if err := k.save(next); err != nil {
 		return err
 	}

@@ -315,7 +315,7 @@ func epoch(volume string, number uint64) guard.Epoch {
 
 // open is an agent that opens an epoch and lets its pod write, if it may.
 func (w *world) open(e guard.Epoch) error {
-	if _, err := w.guard.Open(e, "/agent"); err != nil {
+	if _, err := w.guard.Open(e); err != nil {
 		return err
 	}
 	w.mu.Lock()

@@ -58,16 +58,19 @@ const (
 
 // Keeper is the guard as the agent sees it.
 type Keeper interface {
-	Open(e guard.Epoch, agent string) (warning string, err error)
+	// Heard is told of the control group of whoever asks, before anything else. It is empty of a process of the
+	// machine itself.
+	Heard(agent string)
+	Open(e guard.Epoch) (warning string, err error)
 	Close(e guard.Epoch) error
-	Closed(agent string) error
+	Closed() error
 	Status() keep.Status
 }
 
 // Server answers agents.
 type Server struct {
 	Keeper Keeper
-	// CgroupOf returns the control group of a process.
+	// CgroupOf returns the control group of a process of a pod, and none of a process of the machine itself.
 	CgroupOf func(pid int) (string, error)
 }
 
@@ -129,7 +132,7 @@ func (s *Server) answer(conn net.Conn) {
 		return
 	}
 	var a answer
-	a.Warning, err = s.carryOut(r, pid)
+	a.Warning, err = s.carryOut(r, conn, pid)
 	if refused, ok := errors.AsType[*keep.RefusedError](err); ok {
 		a.Reason = string(refused.Reason)
 	}
@@ -140,25 +143,22 @@ func (s *Server) answer(conn net.Conn) {
 	_ = json.NewEncoder(conn).Encode(a) // a client that has gone asks again
 }
 
-func (s *Server) carryOut(r request, pid int) (warning string, err error) {
+func (s *Server) carryOut(r request, conn net.Conn, pid int) (warning string, err error) {
+	agent, err := s.CgroupOf(pid)
+	if err = errors.Join(err, connected(conn)); err != nil {
+		return "", fmt.Errorf("finding the control group of the agent: %w", err)
+	}
+	s.Keeper.Heard(agent)
 	switch r.Verb {
 	case Open:
 		if err := valid(r.Epoch); err != nil {
 			return "", err
 		}
-		agent, err := s.CgroupOf(pid)
-		if err != nil {
-			return "", fmt.Errorf("finding the control group of the agent: %w", err)
-		}
-		return s.Keeper.Open(r.Epoch, agent)
+		return s.Keeper.Open(r.Epoch)
 	case Close:
 		return "", s.Keeper.Close(r.Epoch)
 	case Closed:
-		agent, err := s.CgroupOf(pid)
-		if err != nil {
-			return "", fmt.Errorf("finding the control group of the agent: %w", err)
-		}
-		return "", s.Keeper.Closed(agent)
+		return "", s.Keeper.Closed()
 	case Status:
 		return "", nil
 	default:
@@ -189,24 +189,47 @@ func valid(e guard.Epoch) error {
 
 // peer returns the process at the other end, if it is root's or the guard's own user's.
 func peer(conn net.Conn) (pid int, err error) {
-	c, ok := conn.(*net.UnixConn)
-	if !ok {
-		return 0, errors.New("the guard is asked on unix sockets only")
-	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
 	var cred *unix.Ucred
-	var credErr error
-	err = raw.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	err = control(conn, func(fd int) (err error) {
+		cred, err = unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+		return err
 	})
-	if err := errors.Join(err, credErr); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
 		return 0, fmt.Errorf("user %d may not speak to the guard", cred.Uid)
 	}
 	return int(cred.Pid), nil
+}
+
+// connected returns an error if the other end was closed. The kernel closes that of a process that ends before another
+// process gets its number. So as long as it is open, what was found by the number is of the process that asks.
+func connected(conn net.Conn) error {
+	return control(conn, func(fd int) error {
+		end := []unix.PollFd{{Fd: int32(fd)}} //nolint:gosec // a file number
+		_, err := unix.Poll(end, 0)
+		switch {
+		case end[0].Revents&unix.POLLHUP != 0:
+			return errors.New("it has gone")
+		case errors.Is(err, unix.EINTR):
+			return nil
+		}
+		return err
+	})
+}
+
+// control calls f with the descriptor of a connection.
+func control(conn net.Conn, f func(fd int) error) error {
+	c, ok := conn.(*net.UnixConn)
+	if !ok {
+		return errors.New("the guard is asked on unix sockets only")
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = f(int(fd)) })
+	return errors.Join(err, failed)
 }

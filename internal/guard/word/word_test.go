@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"golang.org/x/sys/unix"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"berth.dev/berth/internal/guard"
@@ -28,19 +29,21 @@ type keeper struct {
 	closed bool
 	fenced bool
 	err    error
-	// unknown is why the control group of the agent cannot be found.
+	// unknown is why the control group of the agent cannot be found, and looks is called before it is.
 	unknown error
+	looks   func()
 	// heard, if set, is told of each word.
 	heard chan struct{}
 }
 
-func (k *keeper) Open(e guard.Epoch, agent string) (string, error) {
-	k.open, k.agent = append(k.open, e), agent
+func (k *keeper) Heard(agent string) { k.agent = agent }
+func (k *keeper) Open(e guard.Epoch) (string, error) {
+	k.open = append(k.open, e)
 	return "a warning", k.err
 }
 func (k *keeper) Close(guard.Epoch) error { k.open = nil; return k.err }
-func (k *keeper) Closed(agent string) error {
-	k.closed, k.agent = true, agent
+func (k *keeper) Closed() error {
+	k.closed = true
 	if k.heard != nil {
 		k.heard <- struct{}{}
 	}
@@ -50,7 +53,14 @@ func (k *keeper) Closed(agent string) error {
 func (k *keeper) Status() keep.Status {
 	return keep.Status{Message: "well", Open: k.open, Fenced: k.fenced}
 }
-func (k *keeper) cgroup(int) (string, error) { return "/kubepods/pod-agent/one", k.unknown }
+func (k *keeper) cgroup(int) (string, error) {
+	if k.looks != nil {
+		k.looks()
+	}
+	return agent, k.unknown
+}
+
+const agent = "/kubepods/pod-agent/one"
 
 // serve serves a keeper until the test ends.
 func serve(t *testing.T, k *keeper) Client {
@@ -87,8 +97,8 @@ func TestTheAgentsWordReachesTheGuard(t *testing.T) {
 	if warning, err := c.Open(t.Context(), epoch()); err != nil || warning != "a warning" {
 		t.Errorf("%q, %v", warning, err)
 	}
-	if len(k.open) != 1 || k.open[0] != epoch() || k.agent != "/kubepods/pod-agent/one" {
-		t.Errorf("the guard was told %v by %s", k.open, k.agent)
+	if len(k.open) != 1 || k.open[0] != epoch() {
+		t.Errorf("the guard was told %v", k.open)
 	}
 	if s, err := c.Status(t.Context()); err != nil || s.Message != "well" || len(s.Open) != 1 {
 		t.Errorf("%+v, %v", s, err)
@@ -142,17 +152,59 @@ func TestAnEpochThatTheKernelCouldNotFindIsRefused(t *testing.T) {
 	}
 }
 
-func TestNothingIsRegisteredOfAnAgentWhoseControlGroupIsNotKnown(t *testing.T) {
-	k := &keeper{unknown: errors.New("no such process")}
-	c := serve(t, k)
-	for name, call := range map[string]func() error{
-		"open":   func() error { _, err := c.Open(t.Context(), epoch()); return err },
-		"closed": func() error { return c.Closed(t.Context()) },
-	} {
-		if err := call(); err == nil || !strings.Contains(err.Error(), "no such process") || k.open != nil || k.closed {
-			t.Errorf("%s: %v", name, err)
+// calls are all that an agent asks.
+func calls(t *testing.T, c Client) map[Verb]func() error {
+	return map[Verb]func() error{
+		Open:   func() error { _, err := c.Open(t.Context(), epoch()); return err },
+		Close:  func() error { return c.Close(t.Context(), epoch()) },
+		Closed: func() error { return c.Closed(t.Context()) },
+		Status: func() error { _, err := c.Status(t.Context()); return err },
+	}
+}
+
+// An agent that has replaced another one asks how the guard stands long before it opens an epoch.
+func TestEachRequestTellsTheGuardWhoItsAgentIs(t *testing.T) {
+	k := &keeper{}
+	for verb, call := range calls(t, serve(t, k)) {
+		k.agent = "/kubepods/pod-agent-before/one"
+		if err := call(); err != nil || k.agent != agent {
+			t.Errorf("after %q the agent is %q: %v", verb, k.agent, err)
 		}
 	}
+}
+
+func TestNothingIsHeardFromAnAgentWhoseControlGroupIsNotKnown(t *testing.T) {
+	k := &keeper{unknown: errors.New("no such process")}
+	for verb, call := range calls(t, serve(t, k)) {
+		if err := call(); err == nil || !strings.Contains(err.Error(), "no such process") || k.open != nil || k.closed || k.agent != "" {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+}
+
+// Another process may have its number by now, and would be spared in its place.
+func TestAProcessThatHasEndedIsNotHeard(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]net.Conn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "end")
+		ends[i], err = net.FileConn(f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := &keeper{looks: func() { ends[0].Close() }}
+	if err := json.NewEncoder(ends[0]).Encode(request{Verb: Closed}); err != nil {
+		t.Fatal(err)
+	}
+	(&Server{Keeper: k, CgroupOf: k.cgroup}).answer(ends[1])
+	if k.closed || k.agent != "" {
+		t.Errorf("its word counts: %v, and the agent is %q", k.closed, k.agent)
+	}
+	ends[1].Close()
 }
 
 func TestWhatTheGuardDoesNotUnderstandIsRefused(t *testing.T) {
@@ -241,14 +293,9 @@ func TestAnAgentWhoseGuardDiesBeforeItAnswersHasNoAnswer(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	for name, call := range map[string]func() error{
-		"open":   func() error { _, err := c.Open(t.Context(), epoch()); return err },
-		"close":  func() error { return c.Close(t.Context(), epoch()) },
-		"closed": func() error { return c.Closed(t.Context()) },
-		"status": func() error { _, err := c.Status(t.Context()); return err },
-	} {
+	for verb, call := range calls(t, c) {
 		if err := call(); err == nil {
-			t.Errorf("%s is answered", name)
+			t.Errorf("%s is answered", verb)
 		}
 	}
 }
