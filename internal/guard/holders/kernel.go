@@ -80,11 +80,12 @@ func podsOf(own string) (string, error) {
 // Stop stops what holds a volume, as far as it may, and returns nil if nothing holds it any more.
 // An error says what still does, or why that is not known. It is asked again until it returns nil.
 func (k *Kernel) Stop(h guard.Holding) error {
-	holders, err := k.scan(h)
+	// A mount that goes while the processes are looked at was still there: who has only received it is spared.
+	here, err := k.here(h)
 	if err != nil {
 		return err
 	}
-	here, err := table(filepath.Join(k.proc, "self", "mountinfo"), h)
+	holders, err := k.scan(h)
 	if err != nil {
 		return err
 	}
@@ -96,18 +97,19 @@ func (k *Kernel) Stop(h guard.Holding) error {
 		}
 	}
 	var failed error
-	for _, cgroup := range k.mayKill(holders) {
+	for _, cgroup := range k.mayKill(holders, len(here) > 0) {
 		failed = errors.Join(failed, k.kill(cgroup))
 	}
 	failed = errors.Join(failed, k.unmountAll(h))
 	return errors.Join(failed, k.Free(h))
 }
 
-// mayKill returns the control groups of holders that are a pod's.
-func (k *Kernel) mayKill(holders []holder) []string {
+// mayKill returns the control groups of holders that are a pod's. A mount that passes goes with the machine's, so what is
+// left of it when the machine has the volume mounted no longer does not pass.
+func (k *Kernel) mayKill(holders []holder, here bool) []string {
 	var out []string
 	for _, h := range holders {
-		if !h.passing && k.isTenant(h.cgroup) {
+		if !(h.passing && here) && k.isTenant(h.cgroup) {
 			out = append(out, h.cgroup)
 		}
 	}
@@ -232,14 +234,12 @@ func (k *Kernel) used(h guard.Holding) (string, error) {
 	if len(holders) > 0 {
 		return fmt.Sprintf("%v, one of %d", holders[0], len(holders)), nil
 	}
-	for _, process := range []string{"self", "1"} {
-		mounts, err := table(filepath.Join(k.proc, process, "mountinfo"), h)
-		if err != nil {
-			return "", err
-		}
-		if len(mounts) > 0 {
-			return "it is mounted at " + mounts[0].Mountpoint, nil
-		}
+	here, err := k.here(h)
+	if err != nil {
+		return "", err
+	}
+	if len(here) > 0 {
+		return "it is mounted at " + here[0].Mountpoint, nil
 	}
 	return k.looped(h)
 }

@@ -251,6 +251,19 @@ func TestAPodThatOnlySeesTheMachinesMountsLivesAndLosesTheMount(t *testing.T) {
 	}
 }
 
+// A container with mountPropagation: Bidirectional has its volume's mount as a peer of the machine's, on a root of its own.
+func TestAPodThatSharesTheMountOfItsOwnVolumeIsKilledOnceTheMachinesHasGone(t *testing.T) {
+	m := newMachine(t)
+	h, at := m.filesystem()
+	root := t.TempDir()
+	btrfstest.Run(t, "mount", "--bind", root, root)
+	t.Cleanup(func() { _ = unix.Unmount(root, unix.MNT_DETACH) })
+	btrfstest.Run(t, "mount", "--make-private", root)
+	sharer := m.start("sharer", []string{"unshare", "--mount", "--propagation", "unchanged"}, "mount --bind "+at+" "+root+" && "+idles)
+	m.stops(h)
+	sharer.killed()
+}
+
 func TestARawDeviceHasNoWriterAfterwards(t *testing.T) {
 	m := newMachine(t)
 	disk := btrfstest.Disk(t, 8<<20)

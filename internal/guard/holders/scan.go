@@ -23,13 +23,16 @@ type holder struct {
 	why string
 	// mount: its mount namespace has the volume mounted.
 	mount bool
-	// passing: it only has a mount that another mount namespace gave it, and that goes when that
-	// one's goes. Such a process is not stopped: the agent and many other pods of a node see
-	// each volume that way.
+	// passing: it only has mounts that other mount namespaces gave it, or that it gives to others. While the
+	// machine has the volume mounted, such a process is not stopped: the agent and many other pods of a
+	// node see each volume that way, and lose it with the machine.
 	passing bool
 }
 
 func (h holder) String() string { return fmt.Sprintf("process %d in %s %s", h.pid, h.cgroup, h.why) }
+
+// homes are the processes whose mount namespaces are the guard's and the machine's own.
+var homes = []string{"self", "1"}
 
 // scan returns the processes that hold a volume. An error means that there may be more.
 func (m *host) scan(h guard.Holding) ([]holder, error) {
@@ -38,7 +41,7 @@ func (m *host) scan(h guard.Holding) ([]holder, error) {
 		return nil, err
 	}
 	home := map[string]bool{}
-	for _, process := range []string{"self", "1"} {
+	for _, process := range homes {
 		ns, _ := os.Readlink(filepath.Join(m.proc, process, "ns", "mnt")) // one that cannot be read has no name
 		home[ns] = true
 	}
@@ -222,6 +225,18 @@ func (m *host) mounted(dir string, h guard.Holding, home map[string]bool, tables
 		passing = passing && at.Optional != ""
 	}
 	return why, passing, nil
+}
+
+// here returns the volume's mounts in the home namespaces.
+func (m *host) here(h guard.Holding) (all []*mountinfo.Info, err error) {
+	for _, process := range homes {
+		mounts, err := table(filepath.Join(m.proc, process, "mountinfo"), h)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, mounts...)
+	}
+	return all, nil
 }
 
 // table returns the volume's mounts in a mount table.

@@ -61,6 +61,9 @@ func TestWhatMayBeStoppedIsAndTheRestIsNoProof(t *testing.T) {
 		"the machine has it mounted": {h: tree, edit: []func(*fake){func(f *fake) {
 			f.mounts("1", f.mount("8:1", "/", "/data", "", "ext4"))
 		}}, err: "it is mounted at /data"},
+		"the machine has a device mounted": {h: disk, edit: []func(*fake){func(f *fake) {
+			f.mounts("1", f.mount("0:0", "/", "/data", "", "ext4"))
+		}}, err: "it is mounted at /data"},
 		"the machine's mounts cannot be read": {h: tree, edit: []func(*fake){func(f *fake) { f.directory("proc/1/mountinfo") }}, err: "is a directory"},
 		"the guard's mounts cannot be read":   {h: tree, edit: []func(*fake){writer(pid, podA), func(f *fake) { f.directory("proc/self/mountinfo") }}, err: "is a directory"},
 		"a pod has a device mounted": {h: disk, edit: []func(*fake){func(f *fake) {
@@ -68,11 +71,13 @@ func TestWhatMayBeStoppedIsAndTheRestIsNoProof(t *testing.T) {
 			f.mounts("77", f.mount("0:0", "/", "/data", "", "ext4"))
 			f.waits = func() { f.kills(pid, podA) }
 		}}, did: []string{"kill " + podA}},
-		"a pod only sees the machine's mount": {h: tree, edit: []func(*fake){func(f *fake) {
-			f.process(pid, podA)
-			f.mounts("77", f.mount("8:1", "/", "/data", "master:1", "ext4"))
-		}}, err: "the volume is still held: process 77 in " + podA + " has it mounted at /data, one of 1; if a pod has it, end the pod"},
-		"the agent has it open": {h: tree, edit: []func(*fake){writer(pid, pods+"/pod-agent/two")}, err: "the volume is still held: process 77"},
+		"a pod only sees the guard's mount": {h: tree, edit: []func(*fake){mounted("/data"), sees},
+			did: []string{"unmount /data", "cover /data"}, err: "the volume is still held: process 77 in " + podA + " has it mounted at /data, one of 1; if a pod has it, end the pod"},
+		"a pod only sees the machine's mount": {h: tree, edit: []func(*fake){sees, func(f *fake) {
+			f.mounts("1", f.mount("8:1", "/", "/data", "shared:1", "ext4"))
+		}}, err: "the volume is still held: process 77"},
+		"a pod has a mount that did not go with the machine's": {h: tree, edit: []func(*fake){sees}, did: []string{"kill " + podA}},
+		"the agent has it open":                                {h: tree, edit: []func(*fake){writer(pid, pods+"/pod-agent/two")}, err: "the volume is still held: process 77"},
 		"the control group cannot be killed": {h: tree, edit: []func(*fake){writer(pid, podA), func(f *fake) {
 			f.directory("cgroups" + podA + "/cgroup.kill")
 		}}, err: "killing control group " + podA},
@@ -110,9 +115,42 @@ func TestWhatMayBeStoppedIsAndTheRestIsNoProof(t *testing.T) {
 
 func fails(call string) func(f *fake) { return func(f *fake) { f.fails[call] = errBusy } }
 
+// sees begins a pod with a mount that another mount namespace gave it, or that it gives to others.
+func sees(f *fake) {
+	f.process(pid, podA)
+	f.mounts("77", f.mount("8:1", "/", "/data", "shared:1", "ext4"))
+	f.waits = func() { f.kills(pid, podA) }
+}
+
 func mounted(paths ...string) func(f *fake) { return func(f *fake) { f.volume(tree, paths...) } }
 
 func diskMounted(f *fake) { f.volume(disk, "/data") }
+
+// A pod's mount of its own volume lies on the root of its container. With mountPropagation: Bidirectional the kernel shows
+// it as shared, and leaves it in its place when the machine's goes.
+func TestAPodThatSharesTheMountOfItsOwnVolumeIsStoppedOnceTheMachinesHasGone(t *testing.T) {
+	f := newFake(t)
+	mounted("/data")(f)
+	sees(f)
+	if err := f.kernel.Stop(tree); err == nil {
+		t.Error("it is called free")
+	}
+	if err := f.kernel.Stop(tree); err != nil || !slices.Equal(f.did, []string{"unmount /data", "cover /data", "kill " + podA}) {
+		t.Errorf("it did %q: %v", f.did, err)
+	}
+}
+
+// The agent unmounts, too.
+func TestAPodThatOnlySeesAMountWhichGoesMeanwhileIsSpared(t *testing.T) {
+	f := newFake(t)
+	mounted("/data")(f)
+	sees(f)
+	f.looks = func(string) { f.mounts("self") }
+	_ = f.kernel.Stop(tree)
+	if len(f.did) > 0 {
+		t.Errorf("it did %q", f.did)
+	}
+}
 
 func TestAPodOfWhichTwoProcessesHoldAVolumeIsKilledOnce(t *testing.T) {
 	f := newFake(t)
@@ -123,7 +161,7 @@ func TestAPodOfWhichTwoProcessesHoldAVolumeIsKilledOnce(t *testing.T) {
 		f.process(p.pid, p.cgroup)
 	}
 	holders := []holder{{cgroup: podB}, {cgroup: podA}, {cgroup: podB}, {cgroup: podA, passing: true}, {cgroup: "/system.slice/x"}}
-	if got := f.kernel.mayKill(holders); !slices.Equal(got, []string{podA, podB}) {
+	if got := f.kernel.mayKill(holders, true); !slices.Equal(got, []string{podA, podB}) {
 		t.Errorf("it may kill %v", got)
 	}
 }
