@@ -47,6 +47,34 @@ func TestAnAgentDrivesItsAttachment(t *testing.T) {
 	}
 }
 
+// The kernel gives a unit up while it is mounted. The disk is detached when the mount is gone, and not before.
+func TestAnAttachmentThatFailsUnderAMountStays(t *testing.T) {
+	v := volume(owned(Active), shared)
+	writes := func(v *Volume, edits ...func(*NodeFacts)) *NodeFacts {
+		fails := []func(*NodeFacts){with(promised(volume(owned(Active), shared)), opened(e2)), link(AttachFailed)}
+		return on("a", v, append(fails, edits...)...)
+	}
+	none := func(f *NodeFacts) { f.Copy.Exists = false }
+	shutDown := func(f *NodeFacts) { f.ShutDown = true }
+	gaveUp := func(f *NodeFacts) { f.Copy.Closed = e2 }
+	failed := volume(owned(Released), shared, state("a", Failed), entry("a", func(r *Replica) { r.Unstaged = e2 }))
+	tests := map[string]struct {
+		facts *NodeFacts
+		want  verdict
+	}{
+		"as it is":                              {writes(v, mounted), verdict{Nothing, Settled}},
+		"while the record cannot be read":       {writes(nil, mounted, unread), verdict{Wait, RecordUnread}},
+		"though there is no record":             {writes(nil, mounted, none), verdict{Nothing, Settled}},
+		"though its attachment is to go":        {writes(volume(owned(Active), shared, state("a", Removing)), mounted), verdict{Record, CopyInUse}},
+		"until its filesystem has shut down":    {writes(v, mounted, shutDown), verdict{Close, FilesystemShutDown}},
+		"and is unmounted then":                 {writes(v, mounted, shutDown, gaveUp), verdict{Unmount, ClosingEpoch}},
+		"and is detached when the mount is off": {writes(failed, gaveUp), verdict{Detach, AttachmentFailed}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { expect(t, TendRules.Decide(tt.facts), tt.want) })
+	}
+}
+
 // wiping is the key of a wipe before a volume.
 var wiping = Key{Node: "z", Epoch: lineage.Epoch{Number: 1, ID: "wipe"}}
 

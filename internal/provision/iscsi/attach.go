@@ -140,7 +140,7 @@ func (c call) remove(at place) error {
 			return fmt.Errorf("%w: %s is mounted, or another device is made of it", provision.ErrInUse, at.unit.Path)
 		case err == nil:
 			defer dev.Close()
-		case at.session.LoggedIn && at.unit.State == "running":
+		case at.session.LoggedIn && at.unit.State == running:
 			return provision.Unavailable(fmt.Errorf("opening %s: %w", at.unit.Path, err))
 		}
 	}

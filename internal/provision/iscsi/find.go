@@ -59,13 +59,24 @@ func (c call) attached() (place, error) {
 	return at, err
 }
 
+const (
+	// running is the state of a unit that takes commands.
+	running = "running"
+	// givenUp is the state of a unit that did not answer after all that the kernel does about errors. No login of its
+	// session ends it, so the unit is to be removed and found anew. All other states end by themselves, and nothing is
+	// removed for them: "blocked" and "transport-offline" with the next login of the session, "created",
+	// "created-blocked" and "quiesce" when the kernel is done with the unit, "cancel" and "deleted" with the unit. While
+	// the session is away, a unit that was given up stays, too: it could not be found anew.
+	givenUp = "offline"
+)
+
 // usable refuses a unit that does not answer now, or that is reached in two ways.
 func (c call) usable(at place) error {
 	u := at.unit
 	switch {
 	case !at.session.LoggedIn:
 		return fmt.Errorf("%w: the path to target %s is away", provision.ErrUnavailable, c.Target)
-	case u.State != "running" || u.Path == "":
+	case u.State != running || u.Path == "":
 		return fmt.Errorf("%w: the kernel has unit %s in the state %s", provision.ErrUnavailable, u.Address, u.State)
 	case u.Multipath != "":
 		return fmt.Errorf("%w: device-mapper multipath has taken %s for %s: exclude the disk in multipath.conf", provision.ErrUnsupported, u.Path, u.Multipath)

@@ -243,11 +243,8 @@ func (p *Disks) underWay(d shared.Disk) shared.View {
 	if s == nil || s.program.IsZero() || time.Since(s.program) < attachLimit {
 		return shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
 	}
-	return shared.View{
-		Disk: ownership.Disk{Link: ownership.AttachFailed},
-		Problem: fmt.Sprintf("%s has not ended since %s: restart iscsid, and then the agent of shared disks, on this node",
-			Program, s.program.UTC().Format(time.RFC3339)),
-	}
+	return failed(fmt.Sprintf("%s has not ended since %s: restart iscsid, and then the agent of shared disks, on this node",
+		Program, s.program.UTC().Format(time.RFC3339)))
 }
 
 // reader is a method of prover.
@@ -259,11 +256,13 @@ func (c call) look(ctx context.Context, read reader) (shared.View, error) {
 	case err != nil:
 		return shared.View{}, err
 	case c.failed != nil:
-		return shared.View{Disk: ownership.Disk{Link: ownership.AttachFailed}, Problem: provision.Problem(c.failed)}, nil
+		return failed(provision.Problem(c.failed)), nil
 	case at.session != nil && len(at.session.Units) == 0 && !c.attachingOther(c.Handle):
-		return shared.View{Disk: ownership.Disk{Link: ownership.AttachFailed}, Problem: "an attach was interrupted after the login"}, nil
+		return failed("an attach was interrupted after the login"), nil
 	case at.unit == nil:
 		return shared.View{}, nil
+	case at.session.LoggedIn && at.unit.State == givenUp:
+		return failed(fmt.Sprintf("the kernel has given unit %s up (%s); it is attached anew when nothing has it open", at.unit.Address, givenUp)), nil
 	}
 	dev, err := c.open(ctx, at, false)
 	if err != nil {
@@ -278,6 +277,11 @@ func (c call) look(ctx context.Context, read reader) (shared.View, error) {
 		Disk:    state.view(),
 		Content: provision.Content{Source: at.unit.Path, Identity: at.unit.Identity},
 	}, nil
+}
+
+// failed is the view of a disk of which something may be left that is to be detached.
+func failed(problem string) shared.View {
+	return shared.View{Disk: ownership.Disk{Link: ownership.AttachFailed}, Problem: problem}
 }
 
 // Register implements shared.Disks.

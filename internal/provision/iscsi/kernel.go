@@ -53,7 +53,7 @@ type Unit struct {
 	Address string
 	Host    int
 	LUN     int
-	// State is the kernel's word: "running" unless it blocks commands.
+	// State is the kernel's word: "running" unless it takes no commands.
 	State string
 	// WWID is the unit's name as the kernel read it last; empty if it has none.
 	WWID string

@@ -13,14 +13,26 @@ import (
 	"berth.dev/berth/internal/provision/shared"
 )
 
+func inState(state string) func(*iscsi.Session, *iscsi.Unit) {
+	return func(_ *iscsi.Session, u *iscsi.Unit) { u.State = state }
+}
+
 func TestAUnitThatCannotBeUsedNowIsUnavailable(t *testing.T) {
 	for name, c := range map[string]struct {
 		sees func(*iscsi.Session, *iscsi.Unit)
 		want string
 	}{
 		"its session is away":             {func(s *iscsi.Session, _ *iscsi.Unit) { s.LoggedIn = false }, "is away"},
-		"the kernel blocks its commands":  {func(_ *iscsi.Session, u *iscsi.Unit) { u.State = "blocked" }, "in the state blocked"},
 		"the kernel has made no disk yet": {func(_ *iscsi.Session, u *iscsi.Unit) { u.Path, u.Number = "", "" }, "in the state running"},
+		"its session is away, and the kernel has given it up": {
+			func(s *iscsi.Session, u *iscsi.Unit) { s.LoggedIn, u.State = false, "offline" }, "is away",
+		},
+		"the kernel blocks its commands":           {inState("blocked"), "in the state blocked"},
+		"its session has come back this moment":    {inState("transport-offline"), "in the state transport-offline"},
+		"the kernel keeps commands of others back": {inState("quiesce"), "in the state quiesce"},
+		"the kernel makes it":                      {inState("created"), "in the state created"},
+		"the kernel removes it":                    {inState("cancel"), "in the state cancel"},
+		"the kernel has removed it":                {inState("deleted"), "in the state deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, on := attached(t, 0)
@@ -33,6 +45,38 @@ func TestAUnitThatCannotBeUsedNowIsUnavailable(t *testing.T) {
 				t.Error("it was opened")
 			}
 		})
+	}
+}
+
+// Such a unit stays so when its target is well again. Only a unit that is found anew is of use.
+func TestAUnitThatTheKernelHasGivenUpIsAttachedAnew(t *testing.T) {
+	f, on := attached(t, 0)
+	on.sees = inState("offline")
+	look := func() shared.View {
+		t.Helper()
+		v, err := f.disks.Look(t.Context(), disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if v := look(); v.Link != ownership.AttachFailed || !strings.Contains(v.Problem, "given unit 3:0:0:1 up (offline)") {
+		t.Errorf("%+v", v)
+	}
+	closes := f.node.Holds()
+	if err := f.disks.Detach(t.Context(), disk); !errors.Is(err, provision.ErrInUse) {
+		t.Errorf("detaching it while it is mounted: %v", err)
+	}
+	if v := look(); v.Link != ownership.AttachFailed {
+		t.Errorf("after that: %+v", v)
+	}
+	closes()
+	if err := f.disks.Detach(t.Context(), disk); err != nil {
+		t.Error(err)
+	}
+	on.sees = nil
+	if v := f.attach(disk); v.Link != ownership.Attached {
+		t.Errorf("attached anew: %+v", v)
 	}
 }
 
@@ -55,7 +99,7 @@ func TestAUnitIsRemovedThoughItDoesNotOpenIfItsPathIsAway(t *testing.T) {
 		stays bool
 	}{
 		"its session is away":             {func(s *iscsi.Session, _ *iscsi.Unit) { s.LoggedIn = false }, false},
-		"the kernel has given it up":      {func(_ *iscsi.Session, u *iscsi.Unit) { u.State = "offline" }, false},
+		"the kernel has given it up":      {inState("offline"), false},
 		"the kernel has made no disk yet": {func(_ *iscsi.Session, u *iscsi.Unit) { u.Path, u.Number = "", "" }, false},
 		"its path is there":               {func(*iscsi.Session, *iscsi.Unit) {}, true},
 	} {
