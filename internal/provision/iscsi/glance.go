@@ -13,8 +13,9 @@ import (
 // a file and fills it). So a disk that is only watched is not asked each second, as long as nothing has changed
 // that changes with a registration:
 //
-//   - a registration goes by another one of the session, by a pre-emption, or when all are cleared: then the
-//     generation is another one, and the list of keys, too;
+//   - a registration goes by a pre-emption, or when all are cleared: then the list of keys is another one. For its key to
+//     be in the list again, a session of this node must have registered it, because no other node has the key;
+//   - the session registers anew: that is a change of this package's own, which ends the proof before it is sent;
 //   - the target lost its power, or the unit was made anew: then the session's connection is another one, or the
 //     list of keys;
 //   - the session logged in anew, as it does by itself after its path was away: then its connection is another one.
@@ -22,12 +23,15 @@ import (
 //     more than their identifiers (tgt) has a stranger under it. The target also reports that once, but perhaps to
 //     a write of the mount and not to a command of this package.
 //
+// The generation does not count. A registration that changes nothing raises it, too, so nodes that write one disk would
+// each end the other's proof for ever. Only that the two answers are of one generation counts.
+//
 // The kernel names a connection by its port. It could use one again, so a proof does not last for ever.
 type proof struct {
 	session, connection string
 	at                  time.Time
 	own                 uint64
-	keys                scsi.Registrations
+	keys                []uint64
 	reservation         scsi.Reservation
 	// refused: see state.
 	refused bool
@@ -41,7 +45,9 @@ func (p *proof) of(s *Session) bool {
 }
 
 func (p *proof) unchanged(keys scsi.Registrations, r scsi.Reservation) bool {
-	return p.keys.Generation == keys.Generation && slices.Equal(p.keys.Keys, keys.Keys) && p.reservation == r
+	before := p.reservation
+	before.Generation = keys.Generation
+	return slices.Equal(p.keys, keys.Keys) && before == r
 }
 
 // prover reads the state of a unit in a session that was looked up before.

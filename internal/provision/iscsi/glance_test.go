@@ -136,6 +136,107 @@ func TestAProofDoesNotLastForEver(t *testing.T) {
 	})
 }
 
+// To ask for its own key raises the generation at the target. If that ended the proof of another node, each would end
+// that of the other for ever.
+func TestTwoWritersThatAreWatchedHaveTheirTargetWriteNothing(t *testing.T) {
+	for name, o := range map[string]iscsitest.Options{"by session": {}, "by initiator, as LIO does": {ByInitiator: true}} {
+		t.Run(name, func(t *testing.T) {
+			p := newSeveral(t, o)
+			writes := 0
+			for _, node := range []string{"a", "b"} {
+				p.look(node)
+				p.nodes[node].Around = func(cdb []byte, execute func() scsi.Result) (scsi.Result, error) {
+					if cdb[0] == codeOut {
+						writes++
+					}
+					return execute(), nil
+				}
+			}
+			for range 10 {
+				for node, key := range map[string]ownership.RawKey{"a": keyA, "b": keyB} {
+					v, err := p.disks[node].Glance(t.Context(), several)
+					if p.ok(err); v.Registered != key || !v.Registrants {
+						t.Fatalf("%s sees %+v", node, v.Disk)
+					}
+				}
+			}
+			if writes > 0 {
+				t.Errorf("in ten glances the target is asked %d times to write", writes)
+			}
+		})
+	}
+}
+
+// Keys and reservation are the same after it.
+func TestAChangeOfItsOwnEndsTheProof(t *testing.T) {
+	for name, change := range map[string]func(p *pair) error{
+		"it registers under the same key": func(p *pair) error { return p.disks["a"].Register(t.Context(), disk, keyA, shared.OwnMount) },
+		"and the answer is lost": func(p *pair) error {
+			count := p.nodes["a"].Around
+			defer func() { p.nodes["a"].Around = count }()
+			p.nodes["a"].Around = func(cdb []byte, execute func() scsi.Result) (scsi.Result, error) {
+				if cdb[0] == codeOut {
+					execute()
+					return scsi.Result{}, errLost
+				}
+				return execute(), nil
+			}
+			if p.disks["a"].Register(t.Context(), disk, keyA, shared.OwnMount) == nil {
+				t.Error("no answer is one")
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, writes := held(t, iscsitest.Options{})
+			p.ok(change(p))
+			writes()
+			if v := p.glance(); !v.Holding || writes() == 0 {
+				t.Errorf("it takes for granted what an earlier look has proved: %+v", v.Disk)
+			}
+		})
+	}
+}
+
+// The session may have ended after the target knew it.
+func TestALookDuringWhichTheTargetReportsAConditionProvesNothing(t *testing.T) {
+	p, writes := held(t, iscsitest.Options{})
+	count := p.nodes["a"].Around
+	p.nodes["a"].Around = func(cdb []byte, execute func() scsi.Result) (scsi.Result, error) {
+		if cdb[0] == codeIn && cdb[1] == 1 {
+			p.nodes["a"].Around = count
+			p.target.Tell("a", 1)
+		}
+		return count(cdb, execute)
+	}
+	v, err := p.disks["a"].Look(t.Context(), disk)
+	if p.ok(err); !v.Holding {
+		t.Errorf("%+v", v.Disk)
+	}
+	writes()
+	if v := p.glance(); !v.Holding || writes() == 0 {
+		t.Errorf("a glance rests on it: %+v", v.Disk)
+	}
+}
+
+// The list of keys is as it was, and the reservation may be of another moment.
+func TestAGlanceWhoseAnswersAreOfTwoMomentsProvesTheSessionAnew(t *testing.T) {
+	p, writes := held(t, iscsitest.Options{})
+	count, asked := p.nodes["a"].Around, false
+	p.nodes["a"].Around = func(cdb []byte, execute func() scsi.Result) (scsi.Result, error) {
+		if reservation := cdb[0] == codeIn && cdb[1] == 1; reservation && !asked {
+			asked = true
+			_, err := p.disks["b"].Look(t.Context(), disk)
+			p.ok(err)
+		}
+		return count(cdb, execute)
+	}
+	writes()
+	if v := p.glance(); !v.Holding || writes() == 0 {
+		t.Errorf("%+v", v.Disk)
+	}
+}
+
 // A kernel that does not name the connection cannot tell that the session logged in anew. Two sessions may have
 // connections of one name, one after the other.
 func TestASessionThatIsNotKnownToBeTheSameIsProvedEachTime(t *testing.T) {
@@ -159,24 +260,29 @@ func TestASessionThatIsNotKnownToBeTheSameIsProvedEachTime(t *testing.T) {
 	}
 }
 
-// A step that fails leaves no proof behind that is half made.
+// A step that fails leaves no proof behind that is half made, and none of an earlier session.
 func TestAGlanceThatFailsProvesNothing(t *testing.T) {
 	p, writes := held(t, iscsitest.Options{})
 	count := p.nodes["a"].Around
-	for at := range 3 { // INQUIRY, the keys and the reservation
-		sent := -1
-		p.nodes["a"].Around = func(cdb []byte, execute func() scsi.Result) (scsi.Result, error) {
-			if sent++; sent == at {
-				return scsi.Result{}, errLost
+	fails := func() {
+		t.Helper()
+		for at := range 3 { // INQUIRY, the keys, and the reservation or another question
+			sent := -1
+			p.nodes["a"].Around = func(cdb []byte, execute func() scsi.Result) (scsi.Result, error) {
+				if sent++; sent == at {
+					return scsi.Result{}, errLost
+				}
+				return count(cdb, execute)
 			}
-			return count(cdb, execute)
+			if v, err := p.disks["a"].Glance(t.Context(), disk); err == nil || !same(v, shared.View{}) {
+				t.Errorf("step %d fails: %+v, %v", at, v, err)
+			}
 		}
-		if v, err := p.disks["a"].Glance(t.Context(), disk); err == nil || !same(v, shared.View{}) {
-			t.Errorf("step %d fails: %+v, %v", at, v, err)
-		}
+		p.nodes["a"].Around = count
 	}
-	p.nodes["a"].Around = count
-	p.target.Relogin("a")
+	fails()
+	p.relogin("a")
+	fails()
 	writes()
 	if v := p.glance(); v.Holding || writes() == 0 {
 		t.Errorf("%+v", v.Disk)

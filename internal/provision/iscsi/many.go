@@ -41,7 +41,7 @@ func (c call) refused(ctx context.Context, dev Device, s state) (bool, error) {
 	if !c.disk.ManyWriters || !s.registrants || s.holding || s.own == 0 {
 		return false, nil
 	}
-	err := c.change(ctx, dev, scsi.Release(s.own, writeExclusive))
+	err := c.ask(ctx, dev, scsi.Release(s.own, writeExclusive))
 	switch {
 	case errors.Is(err, provision.ErrConflict):
 		return true, nil

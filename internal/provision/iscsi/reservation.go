@@ -56,7 +56,7 @@ func (c call) readOnce(ctx context.Context, dev Device) (state, error) {
 		return state{}, err
 	}
 	if c.proved != nil {
-		c.proved.keys, c.proved.reservation, c.proved.refused = keys, r, s.refused
+		c.proved.keys, c.proved.reservation, c.proved.refused = keys.Keys, r, s.refused
 	}
 	return s, nil
 }
@@ -106,7 +106,7 @@ func (c call) own(ctx context.Context, dev Device, keys []uint64) (uint64, error
 		return 0, err
 	}
 	for _, k := range keys {
-		switch err := c.change(ctx, dev, scsi.Register(k, k, can.CanPersist)); {
+		switch err := c.ask(ctx, dev, scsi.Register(k, k, can.CanPersist)); {
 		case err == nil:
 			c.key = k
 			return k, nil
@@ -117,9 +117,16 @@ func (c call) own(ctx context.Context, dev Device, keys []uint64) (uint64, error
 	return 0, nil
 }
 
-func (c call) change(ctx context.Context, dev Device, change scsi.Change) error {
-	_, err := c.execute(ctx, dev, change.Command())
+// ask sends what changes nothing, for the sake of the answer.
+func (c call) ask(ctx context.Context, dev Device, question scsi.Change) error {
+	_, err := c.execute(ctx, dev, question.Command())
 	return err
+}
+
+// change ends what was proved, also if no answer comes.
+func (c call) change(ctx context.Context, dev Device, change scsi.Change) error {
+	c.proved = nil
+	return c.ask(ctx, dev, change)
 }
 
 // capabilities asks what the target can do. One that does not know the question promises nothing. A registration asks
