@@ -97,7 +97,7 @@ func (c call) accept(ctx context.Context, at place) error {
 	return nil
 }
 
-// Detach implements shared.Disks. It ends the session if no other unit is attached in it.
+// Detach implements shared.Disks. It ends the session if that is vacant.
 func (p *Disks) Detach(ctx context.Context, d shared.Disk) error {
 	return p.do(ctx, d, detaching, func(ctx context.Context, c call) error {
 		unlock, err := c.targets.Lock(ctx, c.Target)
@@ -117,7 +117,7 @@ func (p *Disks) Detach(ctx context.Context, d shared.Disk) error {
 				return err
 			}
 		}
-		if at.session == nil || len(at.session.Units) == 0 {
+		if at.session == nil || c.vacant(at.session) {
 			if err := (initiator{c}).logout(at.session); err != nil {
 				return err
 			}

@@ -186,6 +186,34 @@ func TestOtherSessionsAndUnitsAreLeftAlone(t *testing.T) {
 	}
 }
 
+// A backup program uses the tape of the target, or has a session of its own in which it has attached nothing yet.
+func TestASessionThatSomebodyElseMayUseStays(t *testing.T) {
+	for name, use := range map[string]func(*iscsitest.Node){
+		"it has a unit that is no disk": func(n *iscsitest.Node) { n.Strangers = []string{"3:0:0:0"} },
+		"it is of another interface":    func(n *iscsitest.Node) { n.Interface = "backup" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := begin(t, iscsitest.Options{}, shared.Capabilities{})
+			f.attach(disk)
+			use(f.node)
+			for range 2 {
+				if err := f.disks.Detach(t.Context(), disk); err != nil {
+					t.Fatal(err)
+				}
+				if v, err := f.disks.Look(t.Context(), disk); err != nil || !same(v, shared.View{}) {
+					t.Errorf("after a detach: %+v, %v", v, err)
+				}
+			}
+			if all := f.node.Transcript(); strings.Contains(all, "logout") || strings.Contains(all, "-o delete") {
+				t.Errorf("the commands are\n%s", all)
+			}
+			if v := f.attach(disk); v.Link != ownership.Attached || strings.Count(f.node.Transcript(), "--login") != 1 {
+				t.Errorf("attached again: %+v, and the commands are\n%s", v, f.node.Transcript())
+			}
+		})
+	}
+}
+
 func TestADiskIsDetachedWhileAnotherOfItsTargetIsAttached(t *testing.T) {
 	f := begin(t, iscsitest.Options{}, shared.Capabilities{})
 	second := with(func(d *shared.Disk) { d.Handle = strings.TrimSuffix(handle, "1") + "2" })
@@ -230,6 +258,17 @@ func TestASessionThatIsLeftIsEnded(t *testing.T) {
 	if v, err := f.disks.Look(t.Context(), disk); err != nil || v.Link != ownership.AttachFailed {
 		t.Errorf("%+v, %v", v, err)
 	}
+	f.detach()
+}
+
+// A crash of the agent before the login leaves a record, and so does a login that fails if iscsiadm then fails as well.
+func TestARecordWithoutASessionIsRemoved(t *testing.T) {
+	f := begin(t, iscsitest.Options{}, shared.Capabilities{})
+	f.node.Exit["iscsiadm login"], f.node.Exit["iscsiadm delete"] = 8, 6
+	if v := f.attach(disk); v.Link != ownership.AttachFailed || f.node.Records() != 1 {
+		t.Errorf("%+v, and %d records", v, f.node.Records())
+	}
+	clear(f.node.Exit)
 	f.detach()
 }
 

@@ -50,6 +50,12 @@ func (c call) find() (place, error) {
 	return at, nil
 }
 
+// vacant says whether a session is one that may be ended: it is of Berth's own interface, and has no unit of any kind.
+// A session of another interface is used if it is there, and stays: whoever made it may be about to use it.
+func (p *Disks) vacant(s *Session) bool {
+	return s != nil && s.Interface == p.interfaceName() && len(s.Units)+len(s.Others) == 0
+}
+
 // attached returns where a disk is that is to be attached.
 func (c call) attached() (place, error) {
 	at, err := c.find()

@@ -257,7 +257,7 @@ func (c call) look(ctx context.Context, read reader) (shared.View, error) {
 		return shared.View{}, err
 	case c.failed != nil:
 		return failed(provision.Problem(c.failed)), nil
-	case at.session != nil && len(at.session.Units) == 0 && !c.attachingOther(c.Handle):
+	case c.vacant(at.session) && !c.attachingOther(c.Handle):
 		return failed("an attach was interrupted after the login"), nil
 	case at.unit == nil:
 		return shared.View{}, nil

@@ -43,8 +43,10 @@ type Session struct {
 	LoggedIn bool
 	// Host is the number of its SCSI host.
 	Host int
-	// Units that have been attached in the session.
-	Units []Unit
+	// Units that have been attached in the session and are disks, and the addresses of the others: tapes, changers,
+	// controllers. Berth uses none of those, and somebody may.
+	Units  []Unit
+	Others []string
 }
 
 // Unit is a logical unit that is attached.

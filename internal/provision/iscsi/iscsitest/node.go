@@ -1,6 +1,7 @@
 package iscsitest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,11 @@ type Node struct {
 	Around func(cdb []byte, execute func() scsi.Result) (scsi.Result, error)
 	// Scanning, if it is set, runs before each search for a unit.
 	Scanning func()
-	// Beside are further units of the node's session.
-	Beside []iscsi.Unit
+	// Beside are further units of the node's session, and Strangers the addresses of those that are no disks.
+	Beside    []iscsi.Unit
+	Strangers []string
+	// Interface of the node's session, "default" if it is empty.
+	Interface string
 	// Others are disks of the machine that the target does not have.
 	Others []iscsi.Unit
 	// Holders are devices that are made of the disk, and Multipath and LVM are of them.
@@ -126,8 +130,8 @@ func (n *Node) Sessions() ([]iscsi.Session, error) {
 	defer n.t.mu.Unlock()
 	all := slices.Clone(n.Extra)
 	if s := n.t.sessions[n.name]; s != nil {
-		own := iscsi.Session{Name: "session1", Target: n.t.TargetName, Interface: "default", Connection: fmt.Sprint(s.nexus), LoggedIn: !s.away, Host: 3}
-		own.Units = slices.Clone(n.Beside)
+		own := iscsi.Session{Name: "session1", Target: n.t.TargetName, Interface: cmp.Or(n.Interface, "default"), Connection: fmt.Sprint(s.nexus), LoggedIn: !s.away, Host: 3}
+		own.Units, own.Others = slices.Clone(n.Beside), n.Strangers
 		if s.units {
 			own.Units = append(own.Units, n.unit(s))
 		}

@@ -34,7 +34,7 @@ func (k Kernel) Sessions() ([]iscsi.Session, error) {
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	disks, err := k.Disks()
+	units, err := k.units()
 	if err != nil {
 		return nil, err
 	}
@@ -47,9 +47,13 @@ func (k Kernel) Sessions() ([]iscsi.Session, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", name, err)
 		}
-		for _, d := range disks {
-			if d.Host == s.Host {
-				s.Units = append(s.Units, d)
+		for _, u := range units {
+			switch {
+			case u.Host != s.Host:
+			case u.disk:
+				s.Units = append(s.Units, u.Unit)
+			default:
+				s.Others = append(s.Others, u.Address)
 			}
 		}
 		all = append(all, s)
@@ -88,16 +92,32 @@ func (k Kernel) session(name string) (iscsi.Session, error) {
 // typeDisk is the kernel's word for a unit that is a disk.
 const typeDisk = "0"
 
+// unit is a unit of any kind. Of one that is no disk, only address and host are known.
+type unit struct {
+	iscsi.Unit
+	disk bool
+}
+
 // Disks implements iscsi.Kernel.
-func (k Kernel) Disks() ([]iscsi.Unit, error) {
+func (k Kernel) Disks() (disks []iscsi.Unit, err error) {
+	units, err := k.units()
+	for _, u := range units {
+		if u.disk {
+			disks = append(disks, u.Unit)
+		}
+	}
+	return disks, err
+}
+
+func (k Kernel) units() ([]unit, error) {
 	names, err := list(k.class("scsi_device"))
 	if err != nil {
 		return nil, err
 	}
-	var all []iscsi.Unit
+	var all []unit
 	for _, address := range names {
-		u, disk, err := k.unit(address)
-		if vanished(err) || err == nil && !disk {
+		u, err := k.unit(address)
+		if vanished(err) {
 			continue
 		}
 		if err != nil {
@@ -108,31 +128,34 @@ func (k Kernel) Disks() ([]iscsi.Unit, error) {
 	return all, nil
 }
 
-func (k Kernel) unit(address string) (u iscsi.Unit, disk bool, err error) {
+func (k Kernel) unit(address string) (u unit, err error) {
 	dir := k.class("scsi_device", address, "device")
 	kind, err := blockdev.ReadLine(filepath.Join(dir, "type"))
-	if err != nil || kind != typeDisk {
-		return u, false, err
+	if err != nil {
+		return u, err
 	}
-	u.Address = address
-	var channel, target int
-	if _, err := fmt.Sscanf(address, "%d:%d:%d:%d", &u.Host, &channel, &target, &u.LUN); err != nil {
-		return u, false, err
+	u.Address, u.disk = address, kind == typeDisk
+	if _, err := fmt.Sscanf(address, "%d:", &u.Host); err != nil || !u.disk {
+		return u, err
+	}
+	var host, channel, target int
+	if _, err := fmt.Sscanf(address, "%d:%d:%d:%d", &host, &channel, &target, &u.LUN); err != nil {
+		return u, err
 	}
 	if u.State, err = blockdev.ReadLine(filepath.Join(dir, "state")); err != nil {
-		return u, false, err
+		return u, err
 	}
 	u.WWID, _ = blockdev.ReadLine(filepath.Join(dir, "wwid")) // a unit without a name has none to read
 	names, err := list(filepath.Join(dir, "block"))
 	if err != nil || len(names) != 1 {
-		return u, true, err
+		return u, err
 	}
 	block := k.class("block", names[0])
 	if u.Number, err = blockdev.ReadLine(filepath.Join(block, "dev")); err != nil {
-		return u, true, err
+		return u, err
 	}
 	u.Path, u.Identity = "/dev/"+names[0], blockdev.Whole(block)
-	return u, true, holders(block, &u)
+	return u, holders(block, &u.Unit)
 }
 
 // holders notes the devices that are made of a disk, or of one of its partitions.

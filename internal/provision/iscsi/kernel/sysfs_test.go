@@ -86,6 +86,8 @@ func TestSessionsHaveTheDisksOfTheirHosts(t *testing.T) {
 	s.disk(0, 0, "sda", "8:0") // the machine's own
 	block := s.disk(3, 1, "sdb", "8:16")
 	s.unit(3, 0, "12") // a controller
+	s.unit(3, 2, "1")  // a tape
+	s.unit(7, 0, "5")  // the machine's own
 	s.unit(4, 2, "0")  // its disk is still to come
 	s.put("sys/class/iscsi_connection/connection1:0/local_port", "40312")
 	s.put(block+"/sdb1/partition", "1")
@@ -96,7 +98,7 @@ func TestSessionsHaveTheDisksOfTheirHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []iscsi.Session{
-		{Name: "session1", Target: array, Interface: "default", Connection: "40312", LoggedIn: true, Host: 3, Units: []iscsi.Unit{{
+		{Name: "session1", Target: array, Interface: "default", Connection: "40312", LoggedIn: true, Host: 3, Others: []string{"3:0:0:0", "3:0:0:2"}, Units: []iscsi.Unit{{
 			Address: "3:0:0:1", Host: 3, LUN: 1, State: "running", WWID: "naa.60014050000000sdb", Path: "/dev/sdb", Number: "8:16",
 			Holders: []string{"dm-0", "dm-1"}, Multipath: "dm-0", LVM: "dm-1", Identity: provision.WholeIdentity("7", "naa.60014050000000sdb"),
 		}}},
@@ -104,6 +106,17 @@ func TestSessionsHaveTheDisksOfTheirHosts(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestDisksAreNeitherTapesNorControllers(t *testing.T) {
+	s := tree{t, t.TempDir()}
+	s.disk(0, 0, "sda", "8:0")
+	s.unit(3, 0, "12")
+	s.unit(3, 2, "1")
+	got, err := Kernel{s.root}.Disks()
+	if err != nil || len(got) != 1 || got[0].Path != "/dev/sda" {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -127,11 +140,13 @@ func TestASessionThatGoesMeanwhileIsPassedOver(t *testing.T) {
 }
 
 func TestAFileThatCannotBeUnderstoodIsAnError(t *testing.T) {
-	s := tree{t, t.TempDir()}
-	s.session(1, 3, array, "default", "LOGGED_IN")
-	s.put("sys/class/scsi_device/one/device/type", "0")
-	if got, err := (Kernel{s.root}).Sessions(); err == nil {
-		t.Errorf("%+v", got)
+	for address, kind := range map[string]string{"one": "0", "two": "1", "3:0:0": "0"} {
+		s := tree{t, t.TempDir()}
+		s.session(1, 3, array, "default", "LOGGED_IN")
+		s.put("sys/class/scsi_device/"+address+"/device/type", kind)
+		if got, err := (Kernel{s.root}).Sessions(); err == nil {
+			t.Errorf("%s: %+v", address, got)
+		}
 	}
 }
 
