@@ -13,28 +13,28 @@ import (
 // Pools are the effects of an Owner of copies on its own node's copies, and on those of others. All but Make,
 // Destroy and Fetch are as in provision.Replicator.
 type Pools interface {
-	// 19. State returns what the node keeps of a copy. ErrNotFound says that the volume is not here, and that no
+	// 18. State returns what the node keeps of a copy. ErrNotFound says that the volume is not here, and that no
 	// pool that may have it is away.
 	State(ctx context.Context, id string) (provision.Replica, error)
-	// 20. Mark changes the record beside the data. 21. Snapshot keeps the head as a point.
+	// 19. Mark changes the record beside the data. 20. Snapshot keeps the head as a point.
 	Mark(ctx context.Context, id string, m provision.Mark) error
 	Snapshot(ctx context.Context, r provision.PointRequest) error
-	// 22. Preserve makes a branch of the newest point. 23. RollBack makes an older point the newest. 24. Drop
+	// 21. Preserve makes a branch of the newest point. 22. RollBack makes an older point the newest. 23. Drop
 	// removes points.
 	Preserve(ctx context.Context, id string, common lineage.Point) error
 	RollBack(ctx context.Context, id string, to lineage.Point) error
 	Drop(ctx context.Context, id string, points []lineage.Point) error
-	// 25. Hold keeps a point for another node.
+	// 24. Hold keeps a point for another node.
 	Hold(ctx context.Context, id string, h ownership.Hold) error
-	// 26. Abort removes what was received half. 27. Writable makes the head one that can be mounted.
+	// 25. Abort removes what was received half. 26. Writable makes the head one that can be mounted.
 	Abort(ctx context.Context, id string) error
 	Writable(ctx context.Context, id string) (provision.Volume, error)
-	// 28. Make makes the copy, or what is there, so many bytes large, and its filesystem with it if it is mounted.
+	// 27. Make makes the copy, or what is there, so many bytes large, and its filesystem with it if it is mounted.
 	Make(ctx context.Context, v *v1alpha1.Volume, size int64) error
-	// 29. Destroy deletes the copy with all its points and branches.
+	// 28. Destroy deletes the copy with all its points and branches.
 	Destroy(ctx context.Context, id string) error
 
-	// 30. Fetch asks another node for a stream and applies it, which may take hours. It holds no lock.
+	// 29. Fetch asks another node for a stream and applies it, which may take hours. It holds no lock.
 	Fetch(ctx context.Context, f Fetch) error
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 // World is all that an Owner asks and does, apart from the steps that the kubelet's calls hand it, and from
-// the effects on its Medium: 12 to 18 are the shared disk's (shared.Disks: Look, Attach, Detach, Register,
-// Reserve, Flush and Clear), and 19 to 30 the copy's (Pools).
+// the effects on its Medium: 12 to 17 are the shared disk's (shared.Disks: Look, Attach, Detach, Register,
+// Reserve and Flush), and 18 to 29 the copy's (Pools).
 // An error leaves open whether an effect has happened.
 type World interface {
 	// Now is the time of day.
@@ -51,13 +51,13 @@ type World interface {
 	// 11. AllClosed gives the guard the word that every epoch of the node is closed.
 	AllClosed(ctx context.Context) error
 
-	// 31. There returns those of the paths of pods that the kubelet has not unpublished.
+	// 30. There returns those of the paths of pods that the kubelet has not unpublished.
 	There(paths []string) []string
-	// 32. Begun returns those of the paths whose pods have begun, or are not known to the API server any more.
+	// 31. Begun returns those of the paths whose pods have begun, or are not known to the API server any more.
 	Begun(ctx context.Context, paths []string) ([]string, error)
-	// 33. Uncover takes off a path what Unmount, or the guard, put there.
+	// 32. Uncover takes off a path what Unmount, or the guard, put there.
 	Uncover(ctx context.Context, path string) error
-	// 34. ShutDowns returns the paths at which a filesystem is mounted that has shut itself down. A look that fails finds
+	// 33. ShutDowns returns the paths at which a filesystem is mounted that has shut itself down. A look that fails finds
 	// none.
 	ShutDowns() []string
 }

@@ -140,7 +140,7 @@ func (f *Facts) clear() Answer {
 	return a
 }
 
-// unregister ends this session's own registration, and its reservation with it. shared.Disks.Clear would end those
+// unregister ends this session's own registration, and its reservation with it. To clear the disk would end those
 // of others, too: this node may have slept, and another one may have wiped the disk and given it to a volume.
 func (f *Facts) unregister() Answer {
 	return f.act(Register, Leaving, "ending this node's registration at the disk")

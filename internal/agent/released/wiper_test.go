@@ -10,6 +10,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
 )
 
 // free is what a wipe is to leave behind.
@@ -245,7 +246,7 @@ func TestAWipeGoesOnWhereItStoppedAndBeginsAnewAfterAnotherHolder(t *testing.T) 
 			check(w.t, err)
 			check(w.t, w.settles("b", tenancy, v.Holder).writes(0, "again"))
 		}, 8},
-		"the reservation was cleared": {func(w *world) { check(w.t, w.target.Node("a").Clear(w.t.Context(), w.disk())) }, 8},
+		"the reservation was given up": {func(w *world) { check(w.t, w.target.Node("a").Register(w.t.Context(), w.disk(), 0, shared.Idle)) }, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -237,11 +237,6 @@ func (d disks) Flush(ctx context.Context, at shared.Disk) error {
 	})
 }
 
-func (d disks) Clear(context.Context, shared.Disk) error {
-	d.p.t.Error("a wiper ends the registrations of others")
-	return errDead
-}
-
 // Hold implements Machine.
 func (p *process) Hold(c provision.Content) (d Device, err error) {
 	err = p.effect("Hold", func() error {

@@ -73,6 +73,3 @@ func (d disks) Flush(ctx context.Context, of shared.Disk) error {
 }
 
 // Clear implements shared.Disks.
-func (d disks) Clear(ctx context.Context, of shared.Disk) error {
-	return d.call(ctx, "Clear", of, func() error { return d.node(of).Clear(ctx, of) })
-}

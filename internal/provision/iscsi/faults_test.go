@@ -209,10 +209,8 @@ var operations = map[string]struct {
 	"reserve": {keyA, false, func(t *testing.T, f *fixture, _ *faulty) error {
 		return f.disks.Reserve(t.Context(), disk, 0, keyA)
 	}},
-	"clear": {keyA, false, func(t *testing.T, f *fixture, _ *faulty) error { return f.disks.Clear(t.Context(), disk) }},
-	"clear without a registration": {0, false, func(t *testing.T, f *fixture, _ *faulty) error {
-		f.target.Register(uint64(keyB))
-		return f.disks.Clear(t.Context(), disk)
+	"unregister": {keyA, false, func(t *testing.T, f *fixture, _ *faulty) error {
+		return f.disks.Register(t.Context(), disk, 0, shared.Idle)
 	}},
 	"flush":  {keyA, false, func(t *testing.T, f *fixture, _ *faulty) error { return f.disks.Flush(t.Context(), disk) }},
 	"detach": {keyA, false, func(t *testing.T, f *fixture, _ *faulty) error { return f.disks.Detach(t.Context(), disk) }},
@@ -249,7 +247,7 @@ func TestACallEndsAtAStepThatFailsAndCanBeRepeated(t *testing.T) {
 					return
 				}
 				on.fault = nil
-				dropped := name == "register an idle disk" && taken[at] == "sync" // the session has lost the right to write those pages
+				dropped := (name == "register an idle disk" || name == "unregister") && taken[at] == "sync" // the session has lost the right to write those pages
 				if ended := errors.Is(err, provision.ErrUnavailable) && strings.Contains(err.Error(), errFaulty.Error()); ended == dropped {
 					t.Errorf("step %d of %q fails: %v", at, taken, err)
 				}

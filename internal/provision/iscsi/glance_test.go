@@ -89,7 +89,7 @@ func TestAGlanceProvesTheSessionAnewWhenAnythingHasChanged(t *testing.T) {
 			want:    with(func(d *ownership.Disk) { d.Registered, d.Holder, d.Holding = 0, keyB, false }),
 		},
 		"the disk is cleared": {
-			happens: func(p *pair) { p.ok(p.disks["b"].Clear(p.t.Context(), disk)) }, want: ownership.Disk{Link: ownership.Attached},
+			happens: func(p *pair) { p.target.Clear() }, want: ownership.Disk{Link: ownership.Attached},
 		},
 		"its reservation is of another type": {happens: func(p *pair) { p.target.Retype(3) }, want: with(func(d *ownership.Disk) { d.Holding = false })},
 		"the target loses its power":         {happens: func(p *pair) { p.target.Restart(); p.target.Tell("a", -1) }, want: stranger},

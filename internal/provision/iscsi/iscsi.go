@@ -323,11 +323,6 @@ func (p *Disks) Reserve(ctx context.Context, d shared.Disk, expect, key ownershi
 	})
 }
 
-// Clear implements shared.Disks.
-func (p *Disks) Clear(ctx context.Context, d shared.Disk) error {
-	return p.with(ctx, d, "clear", func(ctx context.Context, c call, dev Device) error { return c.clear(ctx, dev) })
-}
-
 // with lets f use the open device of a disk that is attached.
 func (p *Disks) with(ctx context.Context, d shared.Disk, name string, f func(context.Context, call, Device) error) error {
 	return p.do(ctx, d, name, func(ctx context.Context, c call) error {

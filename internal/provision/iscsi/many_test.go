@@ -20,7 +20,7 @@ var several = with(func(d *shared.Disk) { d.ManyWriters, d.Persistent = true, tr
 func newSeveral(t *testing.T, o iscsitest.Options) *pair {
 	t.Helper()
 	p := newPair(t, o, shared.Capabilities{})
-	p.ok(p.disks["a"].Clear(t.Context(), disk))
+	p.target.Clear()
 	p.ok(p.disks["a"].Register(t.Context(), several, keyA, shared.Idle))
 	p.ok(p.disks["a"].Reserve(t.Context(), several, 0, keyA))
 	p.ok(p.disks["b"].Register(t.Context(), several, keyB, shared.Idle))
@@ -96,7 +96,7 @@ func TestANodeThatAsksAgainAfterALostAnswerJoinsAndShutsOut(t *testing.T) {
 		victim ownership.RawKey
 		want   []ownership.RawKey
 	}{
-		"it registers and reserves":   {func(p *pair) { p.ok(p.disks["b"].Clear(p.t.Context(), several)) }, keyB, 0, []ownership.RawKey{keyB}},
+		"it registers and reserves":   {func(p *pair) { p.target.Clear() }, keyB, 0, []ownership.RawKey{keyB}},
 		"it shuts the holder out":     {func(*pair) {}, keyB, keyA, []ownership.RawKey{keyB}},
 		"it shuts another one out":    {func(p *pair) { p.target.Register(uint64(keyA) + 1) }, keyB, keyA + 1, []ownership.RawKey{keyA, keyB}},
 		"it takes what a wipe left":   {func(p *pair) { p.target.Retype(1) }, keyB, 0, []ownership.RawKey{keyB}},
@@ -139,7 +139,7 @@ func TestAChangeThatIsDoneIsNoErrorWhateverItsAnswer(t *testing.T) {
 		for _, victim := range []ownership.RawKey{0, keyA} {
 			p := newSeveral(t, iscsitest.Options{})
 			if victim == 0 {
-				p.ok(p.disks["b"].Clear(t.Context(), several))
+				p.target.Clear()
 				p.ok(p.disks["b"].Register(t.Context(), several, keyB, shared.Idle))
 			}
 			p.nodes["b"].Around = func(cdb []byte, execute func() scsi.Result) (scsi.Result, error) {

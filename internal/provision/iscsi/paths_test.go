@@ -84,7 +84,7 @@ func TestACallForADiskThatIsNotAttachedSaysSo(t *testing.T) {
 	f, _ := faults(t, iscsitest.Options{}, nil)
 	for name, err := range map[string]error{
 		"register": f.disks.Register(t.Context(), disk, 1, shared.Idle), "reserve": f.disks.Reserve(t.Context(), disk, 0, 1),
-		"flush": f.disks.Flush(t.Context(), disk), "clear": f.disks.Clear(t.Context(), disk),
+		"flush": f.disks.Flush(t.Context(), disk),
 	} {
 		if !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "not attached") {
 			t.Errorf("%s: %v", name, err)

@@ -223,24 +223,3 @@ func (c call) preempt(ctx context.Context, dev Device, own, victim uint64) error
 	}
 	return err
 }
-
-// clearing is the key under which a session registers that clears a disk and was not registered:
-// only a registered one may. It is no key of Berth's, and reserves nothing.
-const clearing = 0x636c656172696e67 // "clearing"
-
-func (c call) clear(ctx context.Context, dev Device) error {
-	s, err := c.read(ctx, dev)
-	if err != nil {
-		return err
-	}
-	if len(s.keys) == 0 { // and so no session holds the disk
-		return nil
-	}
-	if s.own == 0 {
-		if err := c.register(ctx, dev, clearing); err != nil {
-			return err
-		}
-		s.own = clearing
-	}
-	return c.change(ctx, dev, scsi.Clear(s.own))
-}

@@ -168,15 +168,6 @@ func TestConditionsAreReadOverWithinBounds(t *testing.T) {
 	}
 }
 
-func TestADiskIsClearedByASessionThatWasNotRegistered(t *testing.T) {
-	p := newPair(t, iscsitest.Options{}, shared.Capabilities{})
-	p.target.Relogin("b")
-	p.ok(p.disks["b"].Clear(t.Context(), disk))
-	if keys, holder := p.target.Registrations(); len(keys) != 0 || holder != 0 {
-		t.Errorf("the registrations are %#x, and the holder's is %#x", keys, holder)
-	}
-}
-
 func TestAReservationOfAnotherTypeIsNotHeld(t *testing.T) {
 	p := newPair(t, iscsitest.Options{}, shared.Capabilities{})
 	p.target.Retype(3)

@@ -21,7 +21,6 @@ func TestACallWaitsForALookAndDoesNotFailForIt(t *testing.T) {
 		"register": func(ctx context.Context, f *fixture) error { return f.disks.Register(ctx, disk, keyA, shared.Idle) },
 		"reserve":  func(ctx context.Context, f *fixture) error { return f.disks.Reserve(ctx, disk, 0, keyA) },
 		"flush":    func(ctx context.Context, f *fixture) error { return f.disks.Flush(ctx, disk) },
-		"clear":    func(ctx context.Context, f *fixture) error { return f.disks.Clear(ctx, disk) },
 		"look":     func(ctx context.Context, f *fixture) error { _, err := f.disks.Look(ctx, disk); return err },
 	} {
 		t.Run(name, func(t *testing.T) {

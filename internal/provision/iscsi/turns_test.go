@@ -153,7 +153,7 @@ func TestASessionWithoutUnitsIsLeftOverUnlessAUnitOfItsTargetIsUnderWay(t *testi
 	}{
 		"another unit of the target is attached": {"scan", func(t *testing.T, f *fixture) error { return f.disks.Attach(t.Context(), second) }, shared.View{}},
 		"another unit of the target is detached": {"iscsiadm logout", func(t *testing.T, f *fixture) error { return f.disks.Detach(t.Context(), second) }, shared.View{}},
-		"another unit of the target is cleared":  {"sessions", func(t *testing.T, f *fixture) error { return f.disks.Clear(t.Context(), second) }, left},
+		"another unit of the target is flushed":  {"sessions", func(t *testing.T, f *fixture) error { return f.disks.Flush(t.Context(), second) }, left},
 		"a unit of another target is attached":   {"sessions", func(t *testing.T, f *fixture) error { return f.disks.Attach(t.Context(), elsewhere) }, left},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -297,17 +297,4 @@ func count(steps []string, name string) (n int) {
 		}
 	}
 	return n
-}
-
-func TestADiskThatIsClearIsNotWritten(t *testing.T) {
-	f, on := attached(t, 0)
-	before := len(on.steps)
-	if err := f.disks.Clear(t.Context(), disk); err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range on.steps[before:] {
-		if strings.HasPrefix(step, "PERSISTENT RESERVE OUT") {
-			t.Errorf("the steps are %q", on.steps[before:])
-		}
-	}
 }

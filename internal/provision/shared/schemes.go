@@ -111,8 +111,3 @@ func (f Finder) Reserve(ctx context.Context, d Disk, expect, key ownership.RawKe
 func (f Finder) Flush(ctx context.Context, d Disk) error {
 	return f.with(d, func(disks Disks) error { return disks.Flush(ctx, d) })
 }
-
-// Clear implements Disks.
-func (f Finder) Clear(ctx context.Context, d Disk) error {
-	return f.with(d, func(disks Disks) error { return disks.Clear(ctx, d) })
-}

@@ -66,8 +66,6 @@ func (b broken) Detach(context.Context, shared.Disk) error { return b.err }
 
 func (b broken) Flush(context.Context, shared.Disk) error { return b.err }
 
-func (b broken) Clear(context.Context, shared.Disk) error { return b.err }
-
 func (b broken) Register(context.Context, shared.Disk, ownership.RawKey, shared.Use) error {
 	return b.err
 }
@@ -89,7 +87,7 @@ func TestWhatAProvisionerCannotDoIsNotTakenForDone(t *testing.T) {
 func all(t *testing.T, of shared.Finder, d shared.Disk) map[string]error {
 	calls := map[string]error{
 		"attach": of.Attach(t.Context(), d), "detach": of.Detach(t.Context(), d), "register": of.Register(t.Context(), d, 1, shared.Idle),
-		"reserve": of.Reserve(t.Context(), d, 0, 1), "flush": of.Flush(t.Context(), d), "clear": of.Clear(t.Context(), d),
+		"reserve": of.Reserve(t.Context(), d, 0, 1), "flush": of.Flush(t.Context(), d),
 	}
 	_, calls["look"] = of.Look(t.Context(), d)
 	_, calls["glance"] = of.Glance(t.Context(), d)

@@ -130,8 +130,4 @@ type Disks interface {
 	// that every write has reached the disk. ErrInUse: something has it open. Any other error
 	// means that writes may be lost: a write was refused, or the target has not answered it.
 	Flush(ctx context.Context, d Disk) error
-
-	// Clear removes the reservation and all registrations. The caller makes sure that the disk is
-	// attached to no other node and that its volume is gone, or handed back.
-	Clear(ctx context.Context, d Disk) error
 }

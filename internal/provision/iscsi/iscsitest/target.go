@@ -252,9 +252,6 @@ func (t *Target) change(s *session, action, kind byte, victim uint64) scsi.Resul
 		t.holder, t.kind = s.nexus, kind
 	case 0x02:
 		return t.release(s, kind)
-	case 0x03:
-		t.generation++
-		t.remove(func(registration) bool { return true })
 	case 0x05, 0x04:
 		if action == 0x05 && t.NoAbort {
 			return illegal(0x24)
@@ -333,6 +330,14 @@ func (t *Target) Register(key uint64) {
 	defer t.mu.Unlock()
 	t.last++
 	t.register(registration{nexus: t.last, key: key})
+}
+
+// Clear is an administrator's: it removes the reservation and all registrations.
+func (t *Target) Clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.generation++
+	t.remove(func(registration) bool { return true })
 }
 
 // Tell has the target report so many conditions to a node in place of its next commands.

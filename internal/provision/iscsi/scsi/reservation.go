@@ -77,9 +77,6 @@ func Release(own uint64, kind Type) Change {
 	return Change{name: "RELEASE", action: 0x02, kind: kind, key: own}
 }
 
-// Clear removes the reservation and all registrations.
-func Clear(own uint64) Change { return Change{name: "CLEAR", action: 0x03, key: own} }
-
 // Preempt removes all registrations under a key but the session's own. If that key's session held
 // the reservation, this session holds it now.
 func Preempt(own, victim uint64, kind Type) Change {

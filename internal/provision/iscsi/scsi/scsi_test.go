@@ -52,10 +52,6 @@ func TestEachCommandHasTheBytesOfTheStandard(t *testing.T) {
 			Release(keyA, WriteExclusive).Command(), "5f 02 01 0000 00000018 00",
 			"8000000100112233 0000000000000000 00000000 00 00 0000", 0,
 		},
-		"clear": {
-			Clear(keyA).Command(), "5f 03 00 0000 00000018 00",
-			"8000000100112233 0000000000000000 00000000 00 00 0000", 0,
-		},
 		"preempt": {
 			Preempt(keyA, keyB, WriteExclusiveRegistrantsOnly).Command(), "5f 04 05 0000 00000018 00",
 			"8000000100112233 c0000002aabbccdd 00000000 00 00 0000", 0,

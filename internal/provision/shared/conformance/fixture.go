@@ -23,6 +23,14 @@ func key(node string, number uint64) ownership.RawKey {
 // leftByWipe is the key that a wipe of node a has left.
 var leftByWipe = ownership.LeftByWipe(ownership.Key{Node: "a", Epoch: lineage.Epoch{ID: "wipe"}})
 
+// unregister ends the registrations of nodes.
+func (f *fixture) unregister(nodes ...string) {
+	f.t.Helper()
+	for _, node := range nodes {
+		f.ok(f.Node(node).Register(f.t.Context(), f.Disk, 0, shared.Idle))
+	}
+}
+
 func (f *fixture) ok(err error) {
 	f.t.Helper()
 	if err != nil {

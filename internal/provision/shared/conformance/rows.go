@@ -216,16 +216,6 @@ func restarts(t *testing.T, f *fixture) {
 	}
 }
 
-func clears(t *testing.T, f *fixture) {
-	f.attach("a")
-	f.take("a", 0, key("a", 1))
-	for range 2 {
-		f.ok(f.Node("a").Clear(t.Context(), f.Disk))
-		f.looks("a", ownership.Disk{Link: ownership.Attached})
-	}
-	f.take("a", 0, key("a", 2))
-}
-
 func unregisters(t *testing.T, f *fixture) {
 	f.attach("a", "b")
 	none := ownership.RawKey(0)
@@ -255,7 +245,6 @@ func misplaced(t *testing.T, f *fixture) {
 	f.is(f.Node("a").Register(t.Context(), f.Disk, key("a", 2), shared.Idle), provision.ErrConflict)
 	f.is(f.Node("a").Reserve(t.Context(), f.Disk, key("a", 1), key("a", 2)), provision.ErrConflict)
 	f.is(f.Node("a").Flush(t.Context(), f.Disk), provision.ErrConflict)
-	f.is(f.Node("a").Clear(t.Context(), f.Disk), provision.ErrConflict)
 }
 
 func ended(t *testing.T, f *fixture) {
@@ -272,7 +261,7 @@ func ended(t *testing.T, f *fixture) {
 func races(t *testing.T, f *fixture) {
 	f.attach("a", "b")
 	for number := uint64(1); number < 20; number++ {
-		f.ok(f.Node("a").Clear(t.Context(), f.Disk))
+		f.unregister("a", "b")
 		won := make(chan error)
 		for _, node := range []string{"a", "b"} {
 			f.ok(f.Node(node).Register(t.Context(), f.Disk, key(node, number), shared.Idle))

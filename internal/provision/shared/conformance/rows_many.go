@@ -304,7 +304,7 @@ func unregistersMany(t *testing.T, f *fixture) {
 func duel(t *testing.T, f *fixture) {
 	f.attach("a", "b")
 	for number := uint64(1); number < 10; number++ {
-		f.ok(f.Node("a").Clear(t.Context(), f.Disk))
+		f.unregister("a", "b")
 		keys := map[string]ownership.RawKey{"a": key("a", number), "b": key("b", number)}
 		f.join("a", keys["a"])
 		f.join("b", keys["b"])
@@ -318,16 +318,4 @@ func duel(t *testing.T, f *fixture) {
 		}
 		f.writers(map[string]bool{"a": a == nil, "b": b == nil})
 	}
-}
-
-func clearsMany(t *testing.T, f *fixture) {
-	f.attach("a", "b")
-	f.join("a", key("a", 1))
-	f.join("b", key("b", 2))
-	f.ok(f.Node("b").Clear(t.Context(), f.Disk))
-	for _, node := range []string{"a", "b"} {
-		f.looks(node, ownership.Disk{Link: ownership.Attached})
-	}
-	f.join("b", key("b", 3))
-	f.writers(map[string]bool{"a": false, "b": true})
 }

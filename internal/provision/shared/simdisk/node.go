@@ -221,11 +221,6 @@ func (n *Node) Flush(ctx context.Context, d shared.Disk) error {
 	})
 }
 
-// Clear implements shared.Disks.
-func (n *Node) Clear(ctx context.Context, d shared.Disk) error {
-	return n.call(ctx, "clear", d, func(s *state) error { return s.clear(n.name) })
-}
-
 // Device is an open device.
 type Device struct {
 	n     *Node

@@ -301,15 +301,3 @@ func (s *state) restart() {
 		s.knows(node)
 	}
 }
-
-func (s *state) clear(node string) error {
-	if _, err := s.attached(node); err != nil {
-		return err
-	}
-	for other, o := range s.Sessions {
-		o.Key = 0
-		s.Sessions[other] = o
-	}
-	s.Holder, s.Old = holder{}, nil
-	return nil
-}
