@@ -99,6 +99,9 @@ func addDisk(ctx context.Context, lab cluster.Lab, n install.Node, size string) 
 
 // makeZpool makes the zpool of the class, unless it is there.
 func makeZpool(ctx context.Context, lab cluster.Lab, n install.Node) error {
+	if _, err := lab.OnNode(ctx, n.Name, "modprobe", "zfs"); err != nil {
+		return err
+	}
 	if _, err := lab.OnNode(ctx, n.Name, "zpool", "list", class); err == nil {
 		return nil
 	}
