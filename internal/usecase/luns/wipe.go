@@ -77,7 +77,9 @@ func release(l *v1alpha1.LUN, f *Facts) v1alpha1.LUNStatus {
 		return byHand(had, "its Volume was made by hand, on a disk that an administrator named")
 	}
 	w := &v1alpha1.LUNWipe{Mode: f.Holder.Spec.VolumeMode, Epoch: r.Epoch, Keys: keysOf(r)}
-	if r.Primary.Node == "" { // no node ever opened an epoch, so none has written
+	// No node ever opened an epoch, so none has written. A backup from before the first mount says so, too, of a disk
+	// full of data: a target that forgets its reservations would show that to the next volume.
+	if r.Primary.Node == "" && f.Holder.Spec.Replication.Attachments.Persistent {
 		w.Outcome = v1alpha1.LUNCleared
 		return pending(had, w, "no node has ever written to the disk: there is nothing to wipe")
 	}

@@ -39,6 +39,9 @@ func phase(p v1alpha1.PrimaryPhase) func(*v1alpha1.Volume) {
 	return func(v *v1alpha1.Volume) { v.Status.Ownership.Primary.Phase = p }
 }
 
+// unopened: the record names no node that ever opened an epoch.
+func unopened(v *v1alpha1.Volume) { v.Status.Ownership.Primary.Node = "" }
+
 func alive(v *v1alpha1.Volume) { v.DeletionTimestamp = nil }
 
 func TestAWipeIsOrderedOnlyIfTheRecordProvesTheEnd(t *testing.T) {
@@ -161,7 +164,7 @@ func TestAWipeKnowsTheKeysOfAllWriters(t *testing.T) {
 // What was never written is not wiped: a LUN may name a disk by mistake.
 func TestADiskThatNoNodeHasWrittenIsNotWiped(t *testing.T) {
 	l := lun("a", gi, of(volume("v", "")))
-	holder := ended("a", func(v *v1alpha1.Volume) { v.Status.Ownership.Primary.Node = "" })
+	holder := ended("a", unopened, func(v *v1alpha1.Volume) { v.Spec.Replication.Attachments.Persistent = true })
 	f := &Facts{Holder: holder, LUNs: values(l), Volumes: values(holder), Nodes: nodes("a"), Now: now, FreshID: "fresh"}
 	for range 3 { // while the Volume is there
 		if l.Status = Judge(l, f); l.Status.State != v1alpha1.LUNReleased || l.Status.Wipe.Node != "" || Awaits(holder, values(l)) {
