@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -14,6 +13,7 @@ import (
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/provision/shared/naming"
 )
 
 // disks is the medium of shared disks. What the node must know of a disk that is not its own is in the
@@ -88,7 +88,7 @@ func another(w World, l *look) bool {
 	ids, err := w.Volumes()
 	return err != nil || slices.ContainsFunc(ids, func(id string) bool {
 		k, _, err := w.Load(id)
-		return id != l.id && (err != nil || k.Disk.Handle == l.disk.Handle || strings.EqualFold(string(k.Disk.Identity), string(l.disk.Identity)))
+		return id != l.id && (err != nil || naming.Same(k.Disk, l.disk))
 	})
 }
 

@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"testing"
@@ -206,7 +207,9 @@ func TestADiskWithoutARecordIsLeftAttachedOnlyForAnotherVolume(t *testing.T) {
 		edit(&d)
 		return []journal.Kept{{Volume: second, Disk: d}}
 	}
+	const unit = "/iqn.2026-01.com.example:array/1"
 	for name, test := range map[string]struct {
+		handle string // of the volume's own disk; that of theLUN if empty
 		beside []journal.Kept
 		record error
 		paths  []string
@@ -218,6 +221,7 @@ func TestADiskWithoutARecordIsLeftAttachedOnlyForAnotherVolume(t *testing.T) {
 		"one on the same disk":                        {record: errAbsent, beside: kept(func(*shared.Disk) {})},
 		"one on another disk with that number":        {record: errAbsent, beside: kept(func(d *shared.Disk) { d.Identity = "wwn:2" })},
 		"one on the same disk with another number":    {record: errAbsent, beside: kept(func(d *shared.Disk) { d.Handle = "lun2" })},
+		"one on the same unit in other words":         {record: errAbsent, handle: "iscsi://10.0.0.5" + unit, beside: kept(func(d *shared.Disk) { d.Handle, d.Identity = "iscsi://10.0.0.5:3260"+unit, "serial.1" })},
 		"one that cannot be read":                     {record: errAbsent, beside: kept(func(d *shared.Disk) { d.Handle, d.Identity = "lun2", "wwn:2" }), fails: "Load " + second},
 		"they cannot be listed":                       {record: errAbsent, fails: "Volumes"},
 		"a pod has it":                                {record: errAbsent, paths: []string{"/stage"}},
@@ -226,7 +230,9 @@ func TestADiskWithoutARecordIsLeftAttachedOnlyForAnotherVolume(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := onBench(t, ofDisks, ownership.NodeRules())
 			b.fails["Read"], b.fails[test.fails] = test.record, errBroken
-			b.world.kept = journal.Kept{Volume: volume, Disk: theLUN, Promise: ownership.Promise{Epoch: one}}
+			disk := theLUN
+			disk.Handle = cmp.Or(test.handle, disk.Handle)
+			b.world.kept = journal.Kept{Volume: volume, Disk: disk, Promise: ownership.Promise{Epoch: one}}
 			if b.world.paths = test.paths; test.paths != nil {
 				b.world.kept = taken().kept
 			}

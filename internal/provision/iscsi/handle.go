@@ -65,6 +65,16 @@ func ParseHandle(text string) (Handle, error) {
 	return h, nil
 }
 
+// UnitOf is the part of a handle that says which unit it leads to: target and number, for which ParseHandle accepts one
+// spelling alone. It reads no more, because all names of a cluster are compared with each other.
+func UnitOf(text string) string {
+	_, unit, is := strings.Cut(strings.TrimPrefix(text, Scheme), "/")
+	if !is {
+		return text
+	}
+	return unit
+}
+
 func parsePortal(text string) (netip.AddrPort, error) {
 	fail := fmt.Errorf("the portal %q is no address, or address and port: 10.0.0.5, 10.0.0.5:3260, [2001:db8::5]:3260", text)
 	bare, bracketed := strings.CutPrefix(text, "[")

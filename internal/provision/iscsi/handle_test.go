@@ -1,6 +1,7 @@
 package iscsi
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,26 @@ func TestAHandleIsReadAndPrinted(t *testing.T) {
 		if err != nil || h.String() != want {
 			t.Errorf("%s: %q, %v", text, h, err)
 		}
+	}
+}
+
+func TestHandlesOfOneUnitHaveOneNormalForm(t *testing.T) {
+	const array = "iqn.2026-01.com.example:array"
+	for text, want := range map[string]string{
+		"iscsi://10.0.0.5/" + array + "/1":                        array + "/1",
+		"iscsi://10.0.0.5:3260/" + array + "/1":                   array + "/1",
+		"iscsi://10.0.0.6,[2001:DB8:0::5]:860/" + array + "/1":    array + "/1",
+		"iscsi://10.0.0.5/" + array + "/11":                       array + "/11",
+		"iscsi://2001:db8::5/eui.02004567a425678d/3":              "eui.02004567a425678d/3",
+		"iscsi://10.0.0.5/naa.62004567ba64678d0123456789abcdef/0": "naa.62004567ba64678d0123456789abcdef/0",
+	} {
+		h, err := ParseHandle(text)
+		if got := UnitOf(text); err != nil || got != want || got != UnitOf(h.String()) || got != fmt.Sprintf("%s/%d", h.Target, h.LUN) {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+	if UnitOf("iscsi://a") == UnitOf("iscsi://b") {
+		t.Error("what is no handle has the form of another")
 	}
 }
 

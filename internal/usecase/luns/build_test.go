@@ -15,6 +15,11 @@ func disk(number string) v1alpha1.SharedDisk {
 	return v1alpha1.SharedDisk{Handle: "iscsi://10.0.0.5/iqn.2026-01.com.example:array/" + number, Identity: "naa." + number}
 }
 
+// inOtherWords is the disk of a number by another portal of its target, and by its serial number.
+func inOtherWords(number string) v1alpha1.SharedDisk {
+	return v1alpha1.SharedDisk{Handle: "iscsi://10.0.0.5:3260,10.0.0.6/iqn.2026-01.com.example:array/" + number, Identity: "serial." + number}
+}
+
 // lun is one of the class san, with a disk and a size of its own.
 func lun(name string, size int64, change ...func(*v1alpha1.LUN)) *v1alpha1.LUN {
 	l := &v1alpha1.LUN{Spec: v1alpha1.LUNSpec{

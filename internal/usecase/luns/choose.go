@@ -7,13 +7,17 @@ import (
 	"strings"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/shared"
+	"berth.dev/berth/internal/provision/shared/naming"
 	"berth.dev/berth/internal/quantity"
 )
 
-// same says whether two names may be of one disk: an array gives each disk one identity, and a handle leads to
-// one disk.
-func same(a, b v1alpha1.SharedDisk) bool {
-	return a.Handle == b.Handle || strings.EqualFold(a.Identity, b.Identity)
+// same says whether two names may be of one disk.
+func same(a, b v1alpha1.SharedDisk) bool { return naming.Same(named(a), named(b)) }
+
+func named(d v1alpha1.SharedDisk) shared.Disk {
+	return shared.Disk{Handle: d.Handle, Identity: provision.Identity(d.Identity)}
 }
 
 // diskOf is the disk of a Volume, nil while it has none.

@@ -52,6 +52,16 @@ func TestTheSmallestLUNThatFitsIsChosen(t *testing.T) {
 				return v
 			}()}, short: "1 named twice",
 		},
+		"none whose unit a Volume names by another portal and another identity": {
+			luns: []*v1alpha1.LUN{lun("a", gi)}, volumes: []*v1alpha1.Volume{func() *v1alpha1.Volume {
+				v := volume("hand", "a")
+				*v.Spec.Replication.Attachments.Disk = inOtherWords("a")
+				return v
+			}()}, short: "1 named twice",
+		},
+		"neither of two LUNs that are one unit in other words": {
+			luns: []*v1alpha1.LUN{lun("a", gi), lun("b", gi, func(l *v1alpha1.LUN) { l.Spec.Disk = inOtherWords("a") })}, short: "2 named twice",
+		},
 		"a Volume without a disk names none":         {luns: []*v1alpha1.LUN{lun("a", gi)}, volumes: []*v1alpha1.Volume{volume("v", "")}, want: "a"},
 		"neither of two LUNs that are one disk":      {luns: []*v1alpha1.LUN{lun("a", gi), lun("b", gi, as("a"))}, short: "2 named twice"},
 		"neither of two LUNs with one identity":      {luns: []*v1alpha1.LUN{lun("a", gi), lun("b", gi, sameIdentity)}, short: "2 named twice"},
@@ -73,7 +83,8 @@ func TestTheSmallestLUNThatFitsIsChosen(t *testing.T) {
 }
 
 func TestTheStateOfALUNFollowsFromItsVolume(t *testing.T) {
-	v := volume("v", "a")
+	v, reworded := volume("v", "a"), volume("v", "a")
+	*reworded.Spec.Replication.Attachments.Disk = inOtherWords("a")
 	for name, tc := range map[string]struct {
 		lun     *v1alpha1.LUN
 		holder  *v1alpha1.Volume
@@ -83,17 +94,19 @@ func TestTheStateOfALUNFollowsFromItsVolume(t *testing.T) {
 		has     string
 		says    string
 	}{
-		"a new one":                                {lun: lun("a", gi), state: v1alpha1.LUNAvailable},
-		"its volume has the disk":                  {lun: lun("a", gi, of(v)), holder: v, volumes: []*v1alpha1.Volume{v}, state: v1alpha1.LUNBound, has: "v"},
-		"its volume has no disk yet":               {lun: lun("a", gi, of(v)), holder: volume("v", ""), state: v1alpha1.LUNBound, has: "v"},
-		"its volume has another disk":              {lun: lun("a", gi, of(v)), holder: volume("v", "b"), state: v1alpha1.LUNAvailable},
-		"its volume is gone":                       {lun: lun("a", gi, of(v)), state: v1alpha1.LUNReleased, has: "v", says: "blkdiscard"},
-		"it was released":                          {lun: lun("a", gi, of(v), isReleased), holder: v, state: v1alpha1.LUNReleased, has: "v", says: "blkdiscard"},
-		"it was released, and names no volume":     {lun: lun("a", gi, isReleased), state: v1alpha1.LUNReleased, says: "blkdiscard"},
-		"a Volume that was made by hand names it":  {lun: lun("a", gi), volumes: []*v1alpha1.Volume{volume("hand", "a")}, state: v1alpha1.LUNBound, has: "hand"},
-		"two Volumes name it":                      {lun: lun("a", gi), volumes: []*v1alpha1.Volume{volume("x", "a"), volume("hand", "a")}, state: v1alpha1.LUNBound, has: "hand", says: "Volume x names this disk, too"},
-		"another Volume names what its volume has": {lun: lun("a", gi, of(v)), holder: v, volumes: []*v1alpha1.Volume{v, volume("hand", "a")}, state: v1alpha1.LUNBound, has: "v", says: "Volume hand names this disk, too"},
-		"another LUN names the same disk":          {lun: lun("a", gi), luns: []*v1alpha1.LUN{lun("b", gi, func(l *v1alpha1.LUN) { l.Spec.Disk = disk("a") })}, state: v1alpha1.LUNUnavailable, says: "LUN b"},
+		"a new one":                                      {lun: lun("a", gi), state: v1alpha1.LUNAvailable},
+		"its volume has the disk":                        {lun: lun("a", gi, of(v)), holder: v, volumes: []*v1alpha1.Volume{v}, state: v1alpha1.LUNBound, has: "v"},
+		"its volume has no disk yet":                     {lun: lun("a", gi, of(v)), holder: volume("v", ""), state: v1alpha1.LUNBound, has: "v"},
+		"its volume has another disk":                    {lun: lun("a", gi, of(v)), holder: volume("v", "b"), state: v1alpha1.LUNAvailable},
+		"its volume is gone":                             {lun: lun("a", gi, of(v)), state: v1alpha1.LUNReleased, has: "v", says: "blkdiscard"},
+		"it was released":                                {lun: lun("a", gi, of(v), isReleased), holder: v, state: v1alpha1.LUNReleased, has: "v", says: "blkdiscard"},
+		"it was released, and names no volume":           {lun: lun("a", gi, isReleased), state: v1alpha1.LUNReleased, says: "blkdiscard"},
+		"a Volume that was made by hand names it":        {lun: lun("a", gi), volumes: []*v1alpha1.Volume{volume("hand", "a")}, state: v1alpha1.LUNBound, has: "hand"},
+		"two Volumes name it":                            {lun: lun("a", gi), volumes: []*v1alpha1.Volume{volume("x", "a"), volume("hand", "a")}, state: v1alpha1.LUNBound, has: "hand", says: "Volume x names this disk, too"},
+		"another Volume names what its volume has":       {lun: lun("a", gi, of(v)), holder: v, volumes: []*v1alpha1.Volume{v, volume("hand", "a")}, state: v1alpha1.LUNBound, has: "v", says: "Volume hand names this disk, too"},
+		"another LUN names the same unit in other words": {lun: lun("a", gi), luns: []*v1alpha1.LUN{lun("b", gi, func(l *v1alpha1.LUN) { l.Spec.Disk = inOtherWords("a") })}, state: v1alpha1.LUNUnavailable, says: "LUN b"},
+		"a Volume has its disk by other words":           {lun: lun("a", gi, of(v)), holder: reworded, volumes: []*v1alpha1.Volume{reworded}, state: v1alpha1.LUNBound, has: "v"},
+		"another LUN names the same disk":                {lun: lun("a", gi), luns: []*v1alpha1.LUN{lun("b", gi, func(l *v1alpha1.LUN) { l.Spec.Disk = disk("a") })}, state: v1alpha1.LUNUnavailable, says: "LUN b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Judge(tc.lun, &Facts{Holder: tc.holder, Volumes: values(tc.volumes...), LUNs: append(values(tc.luns...), *tc.lun)})

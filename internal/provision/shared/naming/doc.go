@@ -1,0 +1,2 @@
+// Package naming says whether two names are of one shared disk.
+package naming
