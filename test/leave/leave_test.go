@@ -106,6 +106,10 @@ func TestBerthCanBeUninstalledInstalledAgainAndLeft(t *testing.T) {
 	s.run(t, "helm uninstall other -n berth-system")
 	s.run(t, commands["Install again"][1])
 
+	s.run(t, "helm upgrade berth oci://REGISTRY/charts/berth --version VERSION -n berth-system --reset-then-reuse-values --wait --set crds.enabled=false")
+	if !s.exists(t, &v1alpha1.Volume{}, volume) {
+		t.Error("an upgrade without the definitions deletes the volumes")
+	}
 	s.run(t, "helm upgrade berth oci://REGISTRY/charts/berth --version VERSION -n berth-system --reset-then-reuse-values --wait --set agent.logLevel=debug")
 	section("Go back to the version before")
 	var agents appsv1.DaemonSet
