@@ -51,6 +51,25 @@ func unitSerial(dir string) string {
 	return strings.Trim(string(page[4:min(len(page), 4+int(page[2])<<8+int(page[3]))]), " \x00")
 }
 
+// Remote says whether a disk is reached over a network, by its directory in sysfs. Other nodes may reach such a disk as
+// well, and it was attached for a purpose of its own.
+func Remote(dir string) bool {
+	if _, err := os.Lstat(filepath.Join(dir, "device")); err != nil {
+		return false // no disk, but a device of the kernel's own
+	}
+	path, err := filepath.EvalSymlinks(dir)
+	if err != nil || strings.Contains(path, "/session") || strings.Contains(path, "/rport-") {
+		return true // iSCSI and Fibre Channel; a path that cannot be resolved went just now
+	}
+	transports, err := filepath.Glob(filepath.Join(dir, "device/nvme*/transport"))
+	for _, t := range append(transports, filepath.Join(dir, "device/transport")) {
+		if text, readErr := ReadLine(t); readErr == nil && text != "pcie" {
+			return true
+		}
+	}
+	return err != nil
+}
+
 // attribute is a one-line file of sysfs, empty if there is none.
 func attribute(dir, name string) string {
 	text, err := ReadLine(filepath.Join(dir, name))

@@ -32,6 +32,9 @@ type Devices interface {
 	// none of them.
 	Blocks() (map[string]group.Block, error)
 
+	// Known returns what udev knows of a device, by the kernel's name of it; nothing where udev does not run.
+	Known(name string) group.Known
+
 	// Name returns the kernel's name of a block device.
 	Name(path string) (string, error)
 

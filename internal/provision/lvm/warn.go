@@ -25,5 +25,10 @@ func (p *Provisioner) Warnings() (warnings []provision.Warning) {
 		warnings = append(warnings, provision.Warning{Reason: v1alpha1.ReasonLVMReadsPodDevices, Message: "the machine's own LVM reads " + device +
 			", and with devices of that kind what pods write to raw block volumes: its commands and udev may take that for a volume group of the machine. Set " + advice})
 	}
+	if device := p.guard.readsRemote(groups); device != "" {
+		warnings = append(warnings, provision.Warning{Reason: v1alpha1.ReasonLVMReadsPodDevices, Message: "the machine's own LVM reads " + device +
+			", which is reached over a network, as the volumes of pods are. Berth leaves such disks out, and a volume group on them is no pool. " +
+			"Have LVM use a devices file that lists the machine's own disks alone, as docs/pools.md says: then Berth uses those of a network, too"})
+	}
 	return warnings
 }

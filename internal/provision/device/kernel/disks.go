@@ -107,23 +107,7 @@ func (k Disks) describe(name string) (device.Disk, bool) {
 // local says whether a disk has a node in /dev and is not reached over a network.
 func (k Disks) local(name string, a attributes) bool {
 	_, err := os.Stat(k.root + filepath.Join(devDir, name))
-	return !errors.Is(err, fs.ErrNotExist) && !a.remote()
-}
-
-// remote says whether a disk is reached over a network. Other nodes may reach such a disk as
-// well, and it was attached for another purpose than to be handed out here.
-func (a attributes) remote() bool {
-	path, err := filepath.EvalSymlinks(string(a))
-	if err != nil || strings.Contains(path, "/session") || strings.Contains(path, "/rport-") {
-		return true // iSCSI and Fibre Channel; a path that cannot be resolved went just now
-	}
-	transports, err := filepath.Glob(filepath.Join(string(a), "device/nvme*/transport"))
-	for _, t := range append(transports, filepath.Join(string(a), "device/transport")) {
-		if text, readErr := blockdev.ReadLine(t); readErr == nil && text != "pcie" {
-			return true
-		}
-	}
-	return err != nil
+	return !errors.Is(err, fs.ErrNotExist) && !blockdev.Remote(string(a))
 }
 
 // links returns the names in /dev/disk by the disk they lead to.

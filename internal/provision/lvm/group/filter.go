@@ -26,13 +26,16 @@ var neverOfTheNode = []string{
 func Patterns(written map[string]string, blocks map[string]Block) []string {
 	all := slices.Clone(neverOfTheNode)
 	for _, name := range slices.Sorted(maps.Keys(written)) {
-		path := "/dev/" + strings.ReplaceAll(name, "!", "/")
+		path := Path(name)
 		if written[name] != "" && !volumeMapping.MatchString(blocks[name].Mapping) && !rejects(neverOfTheNode, path) {
 			all = append(all, "r|^"+path+"$|")
 		}
 	}
 	return all
 }
+
+// Path is the node of a device, by the kernel's name of it.
+func Path(name string) string { return "/dev/" + strings.ReplaceAll(name, "!", "/") }
 
 // HostSettings are the machine's own LVM settings that say which devices LVM reads.
 type HostSettings struct {
@@ -101,25 +104,37 @@ func (h HostSettings) With(patterns []string) string {
 	return key + "=[" + strings.Join(quoted, ",") + "]"
 }
 
-// Reads returns the first of some devices that the machine's own LVM reads; empty if none. If LVM
-// uses a devices file none counts: an administrator chose the devices in it.
-func (h HostSettings) Reads(devices ...string) string {
+// Reads returns the first name of the first of some devices that the machine's own LVM reads; empty if none. Each
+// device has all its names. If LVM uses a devices file none counts: an administrator chose the devices in it.
+func (h HostSettings) Reads(devices ...[]string) string {
 	if h.DevicesFile != "" {
 		return ""
 	}
-	for _, d := range devices {
-		if !rejects(h.global, d) && !rejects(h.filter, d) {
-			return d
+	for _, names := range devices {
+		if passes(h.global, names) && passes(h.filter, names) {
+			return names[0]
 		}
 	}
 	return ""
 }
 
+// passes says whether LVM's patterns let a device through: one of them accepts a name of it, or none rejects one.
+func passes(patterns, names []string) bool {
+	verdicts := ""
+	for _, n := range names {
+		verdicts += verdict(patterns, n)
+	}
+	return strings.Contains(verdicts, "a") || verdicts == ""
+}
+
 // closing are the delimiters of a pattern that end it otherwise than they begin it.
 var closing = map[byte]string{'(': ")", '[': "]", '{': "}"}
 
-// rejects says whether LVM's patterns, of which the first that matches counts, reject a device.
-func rejects(patterns []string, path string) bool {
+// rejects says whether LVM's patterns reject a device by a name.
+func rejects(patterns []string, path string) bool { return verdict(patterns, path) == "r" }
+
+// verdict is that of the first pattern that matches a name: "a" if it accepts, "r" if it rejects, empty if none matches.
+func verdict(patterns []string, path string) string {
 	for _, p := range patterns {
 		if len(p) < 3 {
 			continue
@@ -130,8 +145,8 @@ func rejects(patterns []string, path string) bool {
 		}
 		text, _ := strings.CutSuffix(p[2:], end)
 		if matched, err := regexp.MatchString(text, path); err == nil && matched {
-			return p[0] == 'r'
+			return p[:1]
 		}
 	}
-	return false
+	return ""
 }

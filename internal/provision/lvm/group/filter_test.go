@@ -41,13 +41,38 @@ func TestTheMachinesOwnFilterIsJudged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := host.Reads("/dev/loop0", "/dev/loop7", "/dev/zd0"); got != tc.reads {
+			if got := host.Reads([]string{"/dev/loop0"}, []string{"/dev/loop7"}, []string{"/dev/zd0"}); got != tc.reads {
 				t.Errorf("it reads %q, want %q", got, tc.reads)
 			}
 		})
 	}
 	if _, err := ParseHost(shown(`["a|.*`, acceptAll, "")); err == nil {
 		t.Error("settings that are cut short are believed")
+	}
+}
+
+// LVM reads a device if a pattern accepts one of its names, or none rejects one.
+func TestADeviceIsReadByAnyOfItsNames(t *testing.T) {
+	disk := []string{"/dev/sdb", "/dev/disk/by-id/wwn-0x6001405", "/dev/disk/by-path/ip-10.0.0.5:3260-iscsi-iqn.x-lun-1"}
+	for name, tc := range map[string]struct {
+		global, filter string
+		reads          bool
+	}{
+		"no filter":                         {acceptAll, acceptAll, true},
+		"other kinds are rejected":          {noLoops, acceptAll, true},
+		"all but another disk are rejected": {oneDisk, acceptAll, false},
+		"one of its names is accepted":      {`["a|^/dev/disk/by-id/wwn-0x6001405$|","r|.*|"]`, acceptAll, true},
+		"one of its names is rejected":      {`["r|/by-path/.*-iscsi-|"]`, acceptAll, false},
+		"one is rejected, and one accepted": {`["r|/by-path/.*-iscsi-|","a|^/dev/sd|"]`, acceptAll, true},
+		"the other filter rejects a name":   {`["a|^/dev/sdb$|","r|.*|"]`, `["r|/by-path/.*-iscsi-|"]`, false},
+	} {
+		host, err := ParseHost(shown(tc.global, tc.filter, notInUse))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := host.Reads(disk); (got != "") != tc.reads || tc.reads && got != "/dev/sdb" {
+			t.Errorf("%s: it reads %q", name, got)
+		}
 	}
 }
 
@@ -77,10 +102,11 @@ func TestTheFilterRejectsOnlyDevicesThatPodsWriteTo(t *testing.T) {
 		"dm-0": {Mapping: "vg0-pvc--1"}, "dm-1": {Mapping: "luks", Below: []string{"loop10"}}, "zd0": {},
 		"dm-2": {Mapping: "vg0-snap--1"}, "dm-3": {Mapping: "vg0-cow--snap--1"}, "dm-4": {Mapping: "vg0-cow--pvc--2"},
 		"cciss!c0d0p1": {Partition: "pvc-2", Below: []string{"cciss!c0d0"}},
+		"sdc":          {Remote: true}, "dm-5": {Mapping: "mpathb", Below: []string{"sdc"}},
 	}
-	got := Patterns(WrittenByPods(blocks), blocks)
+	got := Patterns(WrittenByPods(blocks, false), blocks)
 	for _, path := range []string{
-		"/dev/loop10", "/dev/sdb1", "/dev/dm-1", "/dev/zd0", "/dev/zd0p1", "/dev/nbd0", "/dev/rbd3", "/dev/cciss/c0d0p1",
+		"/dev/loop10", "/dev/sdb1", "/dev/dm-1", "/dev/zd0", "/dev/zd0p1", "/dev/nbd0", "/dev/rbd3", "/dev/sdc", "/dev/dm-5", "/dev/cciss/c0d0p1",
 		"/dev/mapper/vg0-pvc--1", "/dev/mapper/vg0-snap--1", "/dev/mapper/vg0-cow--snap--1", "/dev/mapper/vg0-cow--pvc--2",
 	} {
 		if !rejects(got, path) {

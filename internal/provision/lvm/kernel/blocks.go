@@ -34,6 +34,29 @@ func (Devices) Name(path string) (string, error) {
 	return nameOf("/sys", n)
 }
 
+// udevDir is where udev keeps what it knows.
+const udevDir = "/run/udev/data"
+
+// Known implements lvm.Devices.
+func (Devices) Known(name string) group.Known { return known("/sys", udevDir, name) }
+
+func known(sys, udev, name string) (k group.Known) {
+	number, err := blockdev.ReadLine(filepath.Join(sys, "class/block", name, "dev"))
+	if err != nil {
+		return k
+	}
+	b, _ := os.ReadFile(filepath.Join(udev, "b"+number)) // a machine without udev has none
+	for line := range strings.Lines(string(b)) {
+		switch kind, text, _ := strings.Cut(strings.TrimSpace(line), ":"); {
+		case kind == "S":
+			k.Links = append(k.Links, "/dev/"+text)
+		case kind == "E" && text == "ID_FS_TYPE=LVM2_member":
+			k.Member = true
+		}
+	}
+	return k
+}
+
 // devicesFiles is where LVM keeps its devices files.
 const devicesFiles = "/etc/lvm/devices"
 
@@ -93,6 +116,8 @@ func block(sys, dir string, names map[string]string, backing func(string) (uint6
 		b.Partition, err = partitionName(dir)
 	case strings.HasPrefix(name, "loop"):
 		b.Backing, b.Over, err = leadsTo(sys, dir, backing)
+	default:
+		b.Remote = blockdev.Remote(dir)
 	}
 	return b, err
 }

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +14,8 @@ import (
 )
 
 // sysfs makes a directory with these files, by path, as the kernel would show them. class/block
-// links to all disks and partitions below devices, dev/block to those with a file dev.
+// links to all disks and partitions below devices, dev/block to those with a file dev. The disks of an iSCSI session
+// are below session1.
 func sysfs(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -29,12 +31,15 @@ func sysfs(t *testing.T, files map[string]string) string {
 	}
 	must(os.MkdirAll(filepath.Join(root, "class/block"), 0o700))
 	must(os.MkdirAll(filepath.Join(root, "dev/block"), 0o700))
-	devices, err := filepath.Glob(filepath.Join(root, "devices/*"))
-	must(err)
-	partitions, err := filepath.Glob(filepath.Join(root, "devices/*/*/partition"))
-	must(err)
-	for _, p := range partitions {
-		devices = append(devices, filepath.Dir(p))
+	var devices []string
+	for _, pattern := range []string{"devices/*", "devices/session1/*", "devices/*/*/partition", "devices/session1/*/*/partition"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		must(err)
+		for _, path := range found {
+			if path = strings.TrimSuffix(path, "/partition"); filepath.Base(path) != "session1" {
+				devices = append(devices, path)
+			}
+		}
 	}
 	for _, d := range devices {
 		must(os.Symlink(d, filepath.Join(root, "class/block", filepath.Base(d))))
@@ -53,6 +58,8 @@ func TestBlockDevicesAreReadFromSysfs(t *testing.T) {
 		"devices/dm-1/dm/name": "vg0-root\n", "devices/dm-1/slaves/sda": "",
 		"devices/dm-2/slaves/sda": "", "devices/dm-3/slaves/sda": "",
 		"devices/md0/slaves/sda1": "", "devices/md0/slaves/sdb1": "", "devices/md0/uevent": "",
+		"devices/session1/sdc/device/type": "0", "devices/session1/sdc/dev": "8:32", "devices/session1/sdc/sdc1/partition": "1", "devices/session1/sdc/sdc1/uevent": "DEVNAME=sdc1\n",
+		"devices/nvme0n1/device/transport": "tcp\n", "devices/nvme1n1/device/transport": "pcie\n", "devices/zd0/size": "8\n",
 		"devices/loop0/loop/backing_file": "/srv/vg.img\n",
 		"devices/loop1/loop/backing_file": "/dev/dm-0\n",
 		"devices/loop2/loop/backing_file": "/dev/gone\n",
@@ -78,6 +85,7 @@ func TestBlockDevicesAreReadFromSysfs(t *testing.T) {
 		"sda": {}, "sda1": {Below: []string{"sda"}, Partition: "pvc-1"}, "sdb": {}, "sdb1": {Below: []string{"sdb"}},
 		"dm-0": {Mapping: "vg0-pvc--1"}, "dm-1": {Below: []string{"sda"}, Mapping: "vg0-root"},
 		"dm-2": {Mapping: "vg0-pvc--2"}, "dm-3": {Below: []string{"sda"}, Mapping: "vg0-home"},
+		"sdc": {Remote: true}, "sdc1": {Below: []string{"sdc"}}, "nvme0n1": {Remote: true}, "nvme1n1": {}, "zd0": {},
 		"md0":   {Below: []string{"sda1", "sdb1"}},
 		"loop0": {Backing: "/srv/vg.img"}, "loop1": {Backing: "/dev/dm-0", Over: "dm-0"}, "loop2": {Backing: "/dev/gone", Over: "7:77"},
 		"loop3": {}, "loop4": {},
@@ -100,5 +108,23 @@ func TestALoopDeviceThatCannotBeAskedIsNotTakenForAFiles(t *testing.T) {
 func TestTheDevicesOfThisMachineCanBeRead(t *testing.T) {
 	if _, err := blocks("/sys", nil, func(string) (uint64, error) { return 0, nil }); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestUdevSaysWhatItKnowsOfADevice(t *testing.T) {
+	root := sysfs(t, map[string]string{
+		"devices/sda/dev": "8:0", "devices/sdb/dev": "8:16", "devices/sdc/dev": "8:32",
+		"udev/b8:0":  "S:disk/by-id/wwn-0x6001405\nS:disk/by-path/ip-10.0.0.5:3260-iscsi-iqn.x-lun-1\nI:12\nE:ID_FS_TYPE=LVM2_member\n",
+		"udev/b8:16": "E:ID_FS_TYPE=ext4\n",
+	})
+	for name, want := range map[string]group.Known{
+		"sda":  {Links: []string{"/dev/disk/by-id/wwn-0x6001405", "/dev/disk/by-path/ip-10.0.0.5:3260-iscsi-iqn.x-lun-1"}, Member: true},
+		"sdb":  {},
+		"sdc":  {},
+		"gone": {},
+	} {
+		if diff := cmp.Diff(want, known(root, filepath.Join(root, "udev"), name)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -50,6 +50,20 @@ func (h *Host) Attach(name string, b group.Block) {
 	h.blocks[name] = b
 }
 
+// Know sets what udev knows of the block device that the kernel has under this name.
+func (h *Host) Know(name string, k group.Known) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known = map[string]group.Known{name: k}
+}
+
+// Known implements lvm.Devices.
+func (h *Host) Known(name string) group.Known {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.known[name]
+}
+
 // Blocks implements lvm.Devices. It leaves out devices that were not attached: they count as
 // plain disks.
 func (h *Host) Blocks() (map[string]group.Block, error) {

@@ -41,6 +41,7 @@ type Host struct {
 	mu       sync.Mutex
 	groups   map[string]*Group
 	blocks   map[string]group.Block
+	known    map[string]group.Known
 	watchers map[chan string]struct{}
 	// nodes are the device nodes that lead to a wrong device, each with the path of that device's
 	// volume; empty if there is no device.
