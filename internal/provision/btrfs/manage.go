@@ -117,10 +117,7 @@ func (p *manager) ensureThere(ctx context.Context, w provision.PoolWish, fsid, n
 
 // ensureAway mounts a filesystem that Berth made, or makes it.
 func (p *manager) ensureAway(ctx context.Context, w provision.PoolWish, name string, known bool) (none provision.Outcome, _ error) {
-	found, err := kernel.Search(w.Search, name)
-	if err != nil {
-		return none, err
-	}
+	found := kernel.Search(w.Search, name)
 	switch {
 	case len(found) > 0 && found[0].Twins != "":
 		return stands(provision.PoolTroubled, "%s bear the same part of filesystem %s, and it is mounted from neither: one is a copy; clear it (wipefs --all) or take it out", found[0].Twins, name), nil
@@ -129,7 +126,7 @@ func (p *manager) ensureAway(ctx context.Context, w provision.PoolWish, name str
 	case len(found) == 1 && !ours(found[0].FSID, name):
 		return stands(provision.PoolForeign, "filesystem %s is on the disks and was not made by Berth: mount it", name), nil
 	case len(found) == 1:
-		_, err := p.keep(found[0].FSID, func() (*kernel.Filesystem, error) { return kernel.Bring(found[0].Node, found[0].FSID) })
+		_, err := p.keep(found[0].FSID, found[0].Import)
 		return stands(provision.PoolImported, "filesystem %s was mounted", name), err
 	case known:
 		return stands(provision.PoolTroubled, "filesystem %s is not made anew: bring its disks back", name), nil

@@ -17,6 +17,7 @@ const (
 	read   = 2
 
 	doScan          = 4
+	doForget        = 5
 	doSubvolume     = 14
 	doDestroy       = 15
 	doSearch        = 17

@@ -3,8 +3,11 @@ package kernel
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -71,5 +74,32 @@ func TestAnIdentityTellsAllThatASubvolumeIs(t *testing.T) {
 	}
 	if len(all) != 4 || !all["btrfs:a 256 "+someText] {
 		t.Errorf("the identities are %v", all)
+	}
+}
+
+func TestOnlyTheDisksOnWhichAFilesystemWasFoundAreItsOwn(t *testing.T) {
+	root, own := t.TempDir(), map[string]string{"8:0": "/dev/sda"}
+	for path, text := range map[string]string{
+		"udev/b8:0":        "E:ID_FS_UUID=" + someText + "\n",
+		"udev/b8:16":       "S:disk/by-id/x\nE:ID_FS_UUID=" + someText + "\nE:ID_FS_TYPE=btrfs\n",
+		"udev/b8:32":       "E:ID_FS_UUID=" + someText + "0\n",
+		"udev/c1:3":        "E:ID_FS_UUID=" + someText + "\n",
+		"devices/sda/dev":  "8:0\n",
+		"devices/sdb/dev":  "8:16\n",
+		"devices/sdc/size": "1\n",
+	} {
+		path = filepath.Join(root, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := slices.Collect(maps.Keys(alike(filepath.Join(root, "udev"), someText, own))); !slices.Equal(got, []string{"8:16"}) {
+		t.Errorf("by udev's word there are also %v", got)
+	}
+	if got := slices.Sorted(maps.Values(counted(filepath.Join(root, "devices"), own))); !slices.Equal(got, []string{"/dev/sdb", "/dev/sdc"}) {
+		t.Errorf("the kernel also counts %v", got)
+	}
+	if got := counted(filepath.Join(root, "none"), own); len(got) == 0 {
+		t.Error("what the kernel does not show is all its own")
 	}
 }

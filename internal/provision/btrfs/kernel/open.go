@@ -66,7 +66,7 @@ func Open(fsid string, changes bool) (*Filesystem, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := open(node, fsid, false)
+	f, err := open(node, fsid, "ro")
 	if err != nil || !changes {
 		return f, err
 	}
@@ -86,24 +86,20 @@ func (f *Filesystem) readOnly() (bool, error) {
 }
 
 // Bring mounts the filesystem of a UUID that is on a block device.
-func Bring(node, fsid string) (*Filesystem, error) { return open(node, fsid, true) }
+func Bring(node, fsid string) (*Filesystem, error) { return open(node, fsid) }
 
-func open(node, fsid string, changes bool) (*Filesystem, error) {
+func open(node, fsid string, options ...string) (*Filesystem, error) {
 	f := &Filesystem{}
 	f.copies, f.users = copies{f}, users{f}
-	if err := f.open(node, fsid, changes); err != nil {
+	if err := f.open(node, fsid, options); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func (f *Filesystem) open(node, fsid string, changes bool) (err error) {
-	options := []string{fmt.Sprintf("subvolid=%d", topLevel)}
-	if !changes {
-		options = append(options, "ro")
-	}
-	if f.mount, err = Detached(node, options, 0); err != nil {
+func (f *Filesystem) open(node, fsid string, options []string) (err error) {
+	if f.mount, err = Detached(node, append(options, fmt.Sprintf("subvolid=%d", topLevel)), 0); err != nil {
 		return err
 	}
 	if f.top, err = readable(f.mount); err != nil {

@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 
 	"berth.dev/berth/internal/provision/blockdev"
 )
 
-// Found is a filesystem on a disk. Twins names two disks that say that they are the same disk of
+// Found is a filesystem on some disks. Twins names two disks that say that they are the same disk of
 // it, so that one must be a copy; empty if there are none.
-type Found struct{ FSID, Node, Twins string }
+type Found struct {
+	FSID  string
+	Nodes []string
+	Twins string
+}
 
 // The superblock of btrfs: where it is on a disk, and its parts that are read.
 const (
@@ -32,12 +35,10 @@ type part struct {
 	disk uint64
 }
 
-// Search returns the filesystems of a label that are on some disks, and makes these known to the
-// kernel, which can then find all disks of a filesystem. If one of the disks is a copy of another,
-// Search makes none known: the kernel would take one of the two.
-func Search(nodes []string, label string) (found []Found, err error) {
+// Search returns the filesystems of a label that are on some disks. If one of the disks is a copy of another, none is to
+// be mounted: the kernel would take one of the two.
+func Search(nodes []string, label string) (found []Found) {
 	parts := map[part]string{}
-	var known []string
 	twins := ""
 	for _, node := range nodes {
 		p, ok := superblock(node, label)
@@ -47,23 +48,17 @@ func Search(nodes []string, label string) (found []Found, err error) {
 		if other := parts[p]; other != "" && !same(other, node) {
 			twins = other + " and " + node
 		}
-		parts[p], known = node, append(known, node)
-		if !slices.ContainsFunc(found, func(f Found) bool { return f.FSID == p.fsid }) {
-			found = append(found, Found{FSID: p.fsid, Node: node})
+		parts[p] = node
+		i := slices.IndexFunc(found, func(f Found) bool { return f.FSID == p.fsid })
+		if i < 0 {
+			i, found = len(found), append(found, Found{FSID: p.fsid})
 		}
+		found[i].Nodes = append(found[i].Nodes, node)
 	}
-	if twins != "" {
-		for i := range found {
-			found[i].Twins = twins
-		}
-		return found, nil
+	for i := range found {
+		found[i].Twins = twins
 	}
-	for _, node := range known {
-		if err := makeKnown(node); err != nil {
-			return nil, fmt.Errorf("making %s known to btrfs: %w", node, err)
-		}
-	}
-	return found, nil
+	return found
 }
 
 // same says whether two nodes lead to one disk.
@@ -71,15 +66,6 @@ func same(a, b string) bool {
 	one, err := blockdev.Number(a)
 	two, failure := blockdev.Number(b)
 	return errors.Join(err, failure) == nil && one == two
-}
-
-func makeKnown(node string) error {
-	control, err := os.OpenFile("/dev/btrfs-control", os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	err = ioctl(control, write, doScan, named(node))
-	return errors.Join(err, control.Close())
 }
 
 // superblock reads which disk of which filesystem of a label a disk is; false if it is none or
