@@ -157,3 +157,63 @@ func TestACopyWithoutItsHeadIsNotANodeWithoutACopy(t *testing.T) {
 		t.Errorf("a volume that never was: %v, want ErrNotFound", err)
 	}
 }
+
+// A copy grows while it follows another node's head. Then it becomes writable again, at a point that is its old head's newest
+// snapshot and was taken when the volume was small.
+func TestAHeadThatIsMadeOfASmallerPointIsAsLargeAsItsVolume(t *testing.T) {
+	ctx, branch := t.Context(), func(n uint64, id string, from lineage.Point) lineage.Branch {
+		return lineage.Branch{Epoch: lineage.Epoch{Number: n, ID: id}, From: from}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := branch(1, "one", lineage.Point{})
+	first := lineage.Point{Epoch: one.Epoch, Seq: 1}
+	two, three, four := branch(2, "two", first), branch(3, "three", first), branch(4, "four", first)
+	second := lineage.Point{Epoch: two.Epoch, Seq: 2}
+	promise := func(l ...lineage.Branch) ownership.Promise {
+		return ownership.Promise{Epoch: l[len(l)-1].Epoch, Lineage: l}
+	}
+	opens := func(r provision.Replicator, p ownership.Promise) provision.Volume {
+		t.Helper()
+		must(r.Mark(ctx, "pvc-1", provision.Mark{Promise: p, Opened: p.Epoch}))
+		v, err := r.Writable(ctx, "pvc-1")
+		must(err)
+		return v
+	}
+	moves := func(from, to provision.Replicator, base, target lineage.Point) {
+		t.Helper()
+		s, err := conformance.Send(ctx, from, provision.SendRequest{Volume: "pvc-1", Base: base, Target: target})
+		must(err)
+		must(conformance.Receive(ctx, to, s))
+	}
+	h := newHost()
+	a, _ := start(t, config(h))
+	b, _ := start(t, config(newHost()))
+	create(t, a, "pvc-1", 1)
+	create(t, b, "pvc-1", 1)
+	here, there := a.Replicator(), b.Replicator()
+	opens(here, promise(one))
+	must(here.Snapshot(ctx, provision.PointRequest{Volume: "pvc-1", Point: first}))
+	moves(here, there, lineage.Point{}, first)
+	must(here.Mark(ctx, "pvc-1", provision.Mark{Closed: one.Epoch}))
+	const large = 8 << 20
+	for _, p := range []provision.Provisioner{a, b} {
+		_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: large})
+		must(err)
+	}
+	opens(there, promise(one, two))
+	must(there.Snapshot(ctx, provision.PointRequest{Volume: "pvc-1", Point: second}))
+	moves(there, here, first, second)
+	must(here.Preserve(ctx, "pvc-1", first))
+	must(here.RollBack(ctx, "pvc-1", first))
+	v := opens(here, promise(one, two, three, four))
+	h.On(v.Content.Source, func(d *zfstest.Dataset) {
+		if d.Volsize != large || v.Size != large {
+			t.Errorf("the device has %d bytes, and the volume %d; want %d", d.Volsize, v.Size, large)
+		}
+	})
+}

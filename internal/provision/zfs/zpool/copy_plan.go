@@ -88,7 +88,8 @@ func (p CopyPlanner) Point(z CopyFacts, q provision.PointRequest) ([]Step, error
 }
 
 // Head plans the steps that make the head follow the newest point. props are the properties that were
-// set on the head itself, for the clone that takes its place.
+// set on the head itself, for the clone that takes its place. The rejected alternative is to roll the head
+// back where it has the point itself: a rollback brings the zvol's old size back, too.
 func (p CopyPlanner) Head(z CopyFacts, id string, props []string) ([]Step, error) {
 	c, name, d, err := z.Copy(id)
 	if err != nil {
@@ -105,15 +106,8 @@ func (p CopyPlanner) Head(z CopyFacts, id string, props []string) ([]Step, error
 	tip, _ := c.Tip()
 	at := PointName(tip.Place)
 	of := z.at(c, tip.Place)
-	switch {
-	case of == "":
+	if of == "" {
 		return nil, fmt.Errorf("%w: point %v of volume %s has no snapshot: others removed it", provision.ErrUnavailable, tip.Point, id)
-	case of == name && d.area == live && d.newest() == at:
-		back := Step{
-			Command: p.rollbackCommand(name + "@" + at), Subject: subject(z.Facts, name, at), Unused: d.unmounted(name),
-			Learn: func(z *Facts) { z.Datasets[name].dirty = false },
-		}
-		return append([]Step{back}, steps...), nil
 	}
 	var first []Step
 	if d.area == live {
