@@ -44,6 +44,10 @@ func life(p *pair) []func() error {
 		func() error { return a.make() },
 		func() error { return b.make() },
 		open(a, promiseOne),
+		func() error {
+			_, err := a.Format(ctx, provision.FormatRequest{ID: id(1), Filesystem: formatted(a.Filesystem)})
+			return err
+		},
 		write(a, "first"),
 		take(a, point(one, 1), ""),
 		func() error { return p.move(a, b, none, point(one, 1)) },

@@ -61,10 +61,12 @@ func fits(h provision.StreamHeader, v provision.Volume) error {
 	return nil
 }
 
-// Begin returns the record with a stream under way that is received into a place.
+// Begin returns the record with a stream under way that is received into a place. A head without a point is blank, as May
+// said, and counts no more: the filesystem of the volume is noted before the record of its first point, and a head that
+// counts would pass for data then.
 func (r Record) Begin(h provision.StreamHeader, place uint64, now time.Time) Record {
 	n := r.fresh(now)
-	n.Live, n.Exists = r.Live || !r.Exists, true
+	n.Live, n.Exists = r.Live && len(r.Points) > 0, true
 	n.Receiving = &Receiving{Base: h.Base, Target: h.Target, Epoch: h.Promise.Epoch, From: h.From, Size: h.Size, Place: place}
 	n.Last = max(n.Last, place)
 	return n

@@ -117,7 +117,7 @@ func TestAStreamGoesOnOnlyWhereThatStreamEnded(t *testing.T) {
 
 func TestTheRecordOfAStreamThatBeginsAndEnds(t *testing.T) {
 	first := replica.Record{}.Begin(stream(0, 2), 7, now)
-	want := replica.Record{Exists: true, Live: true, Last: 7, Receiving: &replica.Receiving{Target: at(2), Epoch: one, From: "n1", Size: 4096, Place: 7}}
+	want := replica.Record{Exists: true, Last: 7, Receiving: &replica.Receiving{Target: at(2), Epoch: one, From: "n1", Size: 4096, Place: 7}}
 	if diff := cmp.Diff(want, first, cmpopts.IgnoreUnexported(replica.Record{})); diff != "" {
 		t.Errorf("a stream to a volume that was no copy begins (-want +got):\n%s", diff)
 	}
@@ -177,7 +177,7 @@ func TestACopyIsSeenAsItsRecordSays(t *testing.T) {
 		"a copy that only holds data": {replica.Record{Exists: true, Points: copyOf(1).Points}, true, false, "cannot be mounted"},
 		"a copy that only promised":   {replica.Record{Exists: true, Live: true, Promise: copyOf().Promise}, true, false, "not open for writing"},
 		"a head that lags":            {with(copyOf(1), follows), true, false, "cannot be mounted"},
-		"a first stream":              {replica.Record{}.Begin(stream(0, 1), 1, now), false, false, "not open for writing"},
+		"a first stream":              {replica.Record{}.Begin(stream(0, 1), 1, now), false, false, "cannot be mounted"},
 	} {
 		s := c.r.View(v, true, "")
 		if s.Exists != c.exists || s.Writable != c.writable || s.Dirty != c.r.Live {
