@@ -79,10 +79,11 @@ func enough(v *Volume, node string, need lineage.Point, peers []Peer) (int, bool
 	return n, n >= max(1, v.Factor)
 }
 
-// here tells whether the node has a replica, or may have a part of one.
+// here tells whether the node has a replica, or may have a part of one: a first stream may have left data in a copy that
+// holds nothing yet.
 func (f *NodeFacts) here() bool {
 	if f.traits().Data {
-		return f.Copy.Exists
+		return f.Copy.Exists || f.Copy.Size > 0
 	}
 	return f.Disk.Link != Detached
 }
@@ -107,7 +108,7 @@ func leave(f *NodeFacts) (Action, bool) {
 		return detach(f)
 	}
 	n, ok := enough(v, f.Me, v.Newest(c.Points), f.Peers)
-	if !ok {
+	if !ok && c.Exists { // what was never filled holds nothing that others need
 		return stay(f, Why{Reason: TooFewOthers, Count: n})
 	}
 	return discard(f, Why{Reason: Unneeded, Node: f.Me, Count: n})

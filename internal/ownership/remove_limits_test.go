@@ -43,8 +43,12 @@ func TestACopyGoesOnlyIfEnoughOthersHaveAllOfIt(t *testing.T) {
 			verdict{Record, TooFewOthers}},
 		"none has anything, itself included": {on("c", active, with(promised(active), has()), answers("a", func(p *Peer) { p.Copy.Points = nil }), answers("b", func(p *Peer) { p.Copy.Points = nil })),
 			verdict{Record, TooFewOthers}},
-		"it is the only one, and mounted": {on("a", volume(oneCopy, state("a", Removing)), mounted), verdict{Record, CopyInUse}},
-		"it is the owner's":               {on("a", volume(owned(Active), state("a", Removing), two), wanted, with(promised(active), opened(e2))), verdict{Record, CopyInUse}},
+		"it was never filled, and no other answers":            {on("c", v, unfilled, alone), verdict{Condemn, Unneeded}},
+		"it only promised, and no other answers":               {on("c", v, with(promised(v), has()), alone), verdict{Record, TooFewOthers}},
+		"it was never filled, and is in the trash":             {on("c", v, unfilled, alone, func(f *NodeFacts) { f.Copy.Condemned, f.Copy.DestroyAt = true, now }), verdict{Destroy, Unneeded}},
+		"it was never filled, and its volume is being deleted": {on("c", volume(state("c", Removing), deleting), unfilled), verdict{Condemn, VolumeDeleting}},
+		"it is the only one, and mounted":                      {on("a", volume(oneCopy, state("a", Removing)), mounted), verdict{Record, CopyInUse}},
+		"it is the owner's":                                    {on("a", volume(owned(Active), state("a", Removing), two), wanted, with(promised(active), opened(e2))), verdict{Record, CopyInUse}},
 		"it is the owner's, and its volume is being deleted": {on("a", volume(owned(Active), state("a", Removing), deleting), with(promised(active), opened(e2)), mounted),
 			verdict{Record, CopyInUse}},
 	}
@@ -61,6 +65,9 @@ func TestACopyGoesOnlyIfEnoughOthersHaveAllOfIt(t *testing.T) {
 		})
 	}
 }
+
+// unfilled gives the node a copy that was made and holds nothing yet: at most a part of its first stream.
+func unfilled(f *NodeFacts) { f.Copy = Copy{Size: 1} }
 
 func TestACopyThatWentIsRecordedAsGone(t *testing.T) {
 	for name, v := range map[string]*Volume{"surplus": volume(state("c", Removing)), "of a deleted volume": volume(state("c", Removing), deleting)} {

@@ -4,9 +4,15 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/memory"
 	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/wire"
 )
@@ -139,5 +145,37 @@ func TestAPeerSaysHowOldItsDataIsAndConfirmsOnlyToANodeThatLeaves(t *testing.T) 
 	must(t, ask())
 	if s := b.state(); !p.Confirmed || len(s.Holds) == 0 {
 		t.Errorf("b confirms %v, and holds %v", p.Confirmed, s.Holds)
+	}
+}
+
+func TestWhatANodeReceivedHalfGoesWithItsVolume(t *testing.T) {
+	f := newFleet(t.Context(), 1, 2, copyMistakes{})
+	a, b := f.keepers[0], f.keepers[1]
+	f.faulty, a.wanted, b.apart = false, false, true
+	f.works(6)
+	must(t, a.does(func() error { return a.owner.Take(f.ctx, theVolume, a.mounts) }))
+	a.writes()
+	f.ticks(2 * time.Minute)
+	f.works(6)
+	s := a.state()
+	sent, err := conformance.Send(t.Context(), a.replicator(), provision.SendRequest{Volume: theVolume, Target: s.Tip()})
+	must(t, err)
+	sent.Bytes = sent.Bytes[:len(sent.Bytes)-16]
+	if err := conformance.Receive(t.Context(), b.replicator(), sent); err == nil || b.state().Receiving == nil || b.disks.Places() == 0 {
+		t.Fatalf("b has %+v of a stream that was cut: %v", b.state(), err)
+	}
+	a.kubelet()
+	f.works(3)
+	v := f.current().DeepCopy()
+	v.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	f.put(v)
+	for range 3 {
+		f.works(10)
+		f.ticks(2 * ownership.Grace)
+	}
+	for _, k := range f.keepers {
+		if _, err := memory.New(k.disks, nil).Get(t.Context(), theVolume); !errors.Is(err, provision.ErrNotFound) || k.disks.Places() > 0 {
+			t.Errorf("node %s still has the volume, %v, and %d parts of its data", k.name, err, k.disks.Places())
+		}
 	}
 }
