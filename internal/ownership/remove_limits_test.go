@@ -117,37 +117,44 @@ func TestOnlyPointsThatNobodyNeedsAreDropped(t *testing.T) {
 			v.Replicas[i].Point = at(e1, 5)
 		}
 	}
-	all := func(f *NodeFacts) {
-		for i := range f.Peers {
-			f.Peers[i].Copy.Points = five
+	hold := func(points []lineage.Point) func(*NodeFacts) {
+		return func(f *NodeFacts) {
+			for i := range f.Peers {
+				f.Peers[i].Copy.Points = points
+			}
 		}
 	}
+	all := hold(five)
 	open := volume(func(v *Volume) { v.RecoveryPoint = at(e1, 2) }, owned(Active))
 	spread := append(points(e1, 1, 2), at(e2, 3), at(e2, 4), at(e2, 5))
 	for i := range open.Replicas {
 		open.Replicas[i].Point = at(e2, 5)
 	}
-	inOpen := func(f *NodeFacts) {
-		for i := range f.Peers {
-			f.Peers[i].Copy.Points = spread
-		}
-	}
 	v := volume(at5)
-	gone := volume(at5, func(v *Volume) { v.Replicas = append(v.Replicas, Replica{Node: "d", State: Gone}) })
-	away := volume(at5, func(v *Volume) { v.Replicas = append(v.Replicas, Replica{Node: "d", State: Ready, Point: at(e1, 2)}) })
+	gone := volume(at5, func(v *Volume) { v.Replicas = append(v.Replicas, Replica{Node: "d", State: Gone, Point: at(e1, 2)}) })
+	silent := func(p lineage.Point) *Volume {
+		return volume(at5, func(v *Volume) { v.Replicas = append(v.Replicas, Replica{Node: "d", State: Ready, Point: p}) })
+	}
+	away, ahead, empty := silent(at(e1, 2)), silent(at(e1, 99)), silent(lineage.Point{})
+	ten, long := points(e1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), silent(at(e1, 2))
+	long.RecoveryPoint = at(e1, 10)
 	tests := map[string]struct {
 		facts *NodeFacts
 		want  []lineage.Point
 	}{
-		"all others have the newest":            {on("b", v, with(promised(v), has(five...)), all, one), points(e1, 1, 2, 3)},
-		"another goes on from an older one":     {on("b", v, with(promised(v), has(five...)), all, one, answers("c", func(p *Peer) { p.Copy.Points = points(e1, 2) })), points(e1, 1, 3)},
-		"one that does not answer has an older": {on("b", away, with(promised(away), has(five...)), all, one), points(e1, 1)},
-		"one that is gone needs none":           {on("b", gone, with(promised(gone), has(five...)), all, one), points(e1, 1, 2, 3)},
-		"a peer has asked for one":              {on("b", v, with(promised(v), has(five...), func(c *Copy) { c.Holds = []Hold{{For: "c", Point: at(e1, 2), Until: now.Add(1)}} }), all, one), points(e1, 1, 3)},
-		"a peer had asked for one":              {on("b", v, with(promised(v), has(five...), func(c *Copy) { c.Holds = []Hold{{For: "c", Point: at(e1, 2), Until: now}} }), all, one), points(e1, 1, 2, 3)},
-		"the open epoch began at one":           {on("b", open, with(promised(open), has(spread...)), inOpen, one), []lineage.Point{at(e1, 1), at(e2, 3)}},
-		"each is needed":                        {on("b", v, with(promised(v), has(points(e1, 4, 5)...)), all, func(f *NodeFacts) { f.Keep = 0 }, answers("c", func(p *Peer) { p.Copy.Points = points(e1, 4) })), nil},
-		"there are fewer than are to be kept":   {on("b", v, with(promised(v), has(at(e1, 5))), all), nil},
+		"all others have the newest":                         {on("b", v, with(promised(v), has(five...)), all, one), points(e1, 1, 2, 3)},
+		"another goes on from an older one":                  {on("b", v, with(promised(v), has(five...)), all, one, answers("c", func(p *Peer) { p.Copy.Points = points(e1, 2) })), points(e1, 1, 3)},
+		"one that does not answer has an older":              {on("b", away, with(promised(away), has(five...)), all, one), points(e1, 1)},
+		"one that does not answer may have the next two":     {on("b", long, with(promised(long), has(ten...)), hold(ten), one), points(e1, 1, 5, 6, 7, 8)},
+		"what one that does not answer reported is not held": {on("b", long, with(promised(long), has(append(points(e1, 1), ten[2:]...)...)), hold(ten), one), points(e1, 1, 6, 7, 8)},
+		"one that does not answer has a newer one":           {on("b", ahead, with(promised(ahead), has(five...)), all, one), points(e1, 1, 2, 3)},
+		"one that does not answer never had any":             {on("b", empty, with(promised(empty), has(five...)), all, one), points(e1, 1, 2, 3)},
+		"one that is gone needs none":                        {on("b", gone, with(promised(gone), has(five...)), all, one), points(e1, 1, 2, 3)},
+		"a peer has asked for one":                           {on("b", v, with(promised(v), has(five...), func(c *Copy) { c.Holds = []Hold{{For: "c", Point: at(e1, 2), Until: now.Add(1)}} }), all, one), points(e1, 1, 3)},
+		"a peer had asked for one":                           {on("b", v, with(promised(v), has(five...), func(c *Copy) { c.Holds = []Hold{{For: "c", Point: at(e1, 2), Until: now}} }), all, one), points(e1, 1, 2, 3)},
+		"the open epoch began at one":                        {on("b", open, with(promised(open), has(spread...)), hold(spread), one), []lineage.Point{at(e1, 1), at(e2, 3)}},
+		"each is needed":                                     {on("b", v, with(promised(v), has(points(e1, 4, 5)...)), all, func(f *NodeFacts) { f.Keep = 0 }, answers("c", func(p *Peer) { p.Copy.Points = points(e1, 4) })), nil},
+		"there are fewer than are to be kept":                {on("b", v, with(promised(v), has(at(e1, 5))), all), nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,12 +1,18 @@
 package ownership
 
-import "berth.dev/berth/internal/lineage"
+import (
+	"cmp"
+	"slices"
+
+	"berth.dev/berth/internal/lineage"
+)
 
 // retain drops snapshots that are not needed. It keeps the newest, the recovery
 // point, those held for others, the newest the volume still holds, and Keep more.
 // For every other replica it keeps the newest snapshot in common: without it that
-// replica could only be copied in full. Only a lower bound is known of a replica
-// that does not answer, so retain keeps everything from its recorded point on.
+// replica could only be copied in full. How many are needed has a bound that is below the
+// number that a copy may hold. So it comes before all rules that add a snapshot: a copy that is full would
+// take none, and the last writes of a pod would never be released.
 func retain(f *NodeFacts) (Action, bool) {
 	c := &f.Copy
 	if len(c.Points) <= 1+f.Keep { // a disk has none
@@ -40,15 +46,22 @@ func needed(f *NodeFacts, p lineage.Point) bool {
 			continue
 		}
 		peer := ownerCopy(f.Peers, e.Node)
-		if peer == nil {
-			if p.Seq >= e.Point.Seq {
-				return true
-			}
-			continue
-		}
-		if lineage.Common(c.Points, peer.Points) == p {
+		if peer == nil && mayHave(c.Points, e.Point, p) || peer != nil && lineage.Common(c.Points, peer.Points) == p {
 			return true
 		}
 	}
 	return false
+}
+
+// sinceReport is how many of the snapshots from its recorded one on are kept for a replica that does not answer: that
+// one, one that came without a report, and one that was on its way.
+const sinceReport = 3
+
+// mayHave tells whether p may be the newest snapshot in common with a replica that does not answer, and that reported
+// one. It fell silent soon after that report, so what it has is among the first that follow. To keep all that follow
+// would fill the copy while a node is away; if it has another one after all, it is copied in full. It has none before
+// its first report.
+func mayHave(points []lineage.Point, reported, p lineage.Point) bool {
+	i, _ := slices.BinarySearchFunc(points, reported.Seq, func(p lineage.Point, seq uint64) int { return cmp.Compare(p.Seq, seq) })
+	return !reported.IsZero() && slices.Contains(points[i:min(i+sinceReport, len(points))], p)
 }

@@ -29,11 +29,11 @@ var TendRules = Chain[NodeFacts]{
 	{"attach", attach},                   // until the device is there
 	{"grow", grow},                       // before a larger peer's data
 	{"found", found},                     // the first snapshot, which all others fetch
+	{"retain", retain},                   // before another snapshot comes
 	{"snapshot", periodicSnapshot},       //
 	{"catch up", followUp},               //
 	{"report", report},                   //
 	{"admit fence", admitFence},          // after its state: pods may come back then
-	{"retain", retain},                   //
 }
 
 // stepDown stops a writer whose epoch is not the record's any more, or which the

@@ -188,7 +188,7 @@ func TestRetentionKeepsThePointsThatOtherReplicasNeed(t *testing.T) {
 	}{
 		"keeps only the newest point when all replicas have the newest point": {func(*NodeFacts) {}, points(e1, 1, 2)},
 		"keeps the newest common point of a peer that is behind":              {func(f *NodeFacts) { f.Peers[0].Copy.Points = points(e1, 1, 2) }, points(e1, 1)},
-		"keeps all points since the report of a silent peer":                  {func(f *NodeFacts) { f.Peers = f.Peers[1:]; entry("a", older)(f.Record) }, points(e1, 1)},
+		"keeps the first points since the report of a silent peer":            {func(f *NodeFacts) { f.Peers = f.Peers[1:]; entry("a", older)(f.Record) }, points(e1, 1)},
 		"keeps a point that is held for another replica":                      {func(f *NodeFacts) { f.Copy.Holds = []Hold{{For: "c", Point: at(e1, 1), Until: now.Add(time.Second)}} }, points(e1, 2)},
 		"drops a point when the hold is over":                                 {func(f *NodeFacts) { f.Copy.Holds = []Hold{{For: "c", Point: at(e1, 1), Until: now}} }, points(e1, 1, 2)},
 		"keeps the recovery point though a newer point exists":                {func(f *NodeFacts) { f.Record.RecoveryPoint = at(e1, 2) }, points(e1, 1)},

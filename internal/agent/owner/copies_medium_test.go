@@ -261,3 +261,25 @@ func TestHowLongACopyIsLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// A copy that is full takes no snapshot, not even the last writes of a pod.
+func TestACopyNeverNeedsAsManyPointsAsItMayHold(t *testing.T) {
+	const nodes, held = 8, 3 // the most in a record, and the most that one of them has held
+	v := copied()
+	v.Replicas, v.RecoveryPoint = nil, point(1)
+	f := ownership.NodeFacts{Me: "me", Now: noon, Record: v, Keep: spare}
+	for seq := range uint64(200) {
+		f.Copy.Points = append(f.Copy.Points, point(seq+1))
+	}
+	for i := range uint64(nodes - 1) {
+		node := string(rune('a' + i)) //nolint:gosec // small
+		v.Replicas = append(v.Replicas, ownership.Replica{Node: node, Point: point(10 * (i + 1))})
+		for n := range uint64(held) {
+			f.Copy.Holds = append(f.Copy.Holds, ownership.Hold{For: node, Point: point(100 + held*i + n), Until: noon.Add(time.Hour)})
+		}
+	}
+	a, _ := ownership.TendRules.Rule("retain")(&f)
+	if left := len(f.Copy.Points) - len(a.Points); a.Verb != ownership.Drop || left >= provision.MaxPoints {
+		t.Errorf("%v leaves %d points, and a copy has %d at most", a.Verb, left, provision.MaxPoints)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/memory"
+	"berth.dev/berth/internal/record"
 	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/wire"
 )
@@ -177,5 +178,72 @@ func TestWhatANodeReceivedHalfGoesWithItsVolume(t *testing.T) {
 		if _, err := memory.New(k.disks, nil).Get(t.Context(), theVolume); !errors.Is(err, provision.ErrNotFound) || k.disks.Places() > 0 {
 			t.Errorf("node %s still has the volume, %v, and %d parts of its data", k.name, err, k.disks.Places())
 		}
+	}
+}
+
+// lives has the nodes that are awake work for as long as n snapshots take.
+func (f *fleet) lives(n int) {
+	for range n {
+		f.keepers[0].writes()
+		f.ticks(2 * time.Minute)
+		for _, k := range f.keepers {
+			if !k.slept {
+				k.tends()
+			}
+		}
+		f.finish()
+		f.controls()
+		f.controls()
+	}
+}
+
+func TestANodeThatIsAwayStopsNeitherSnapshotsNorTheReleaseOfTheVolume(t *testing.T) {
+	f := calmFleet(t, 3)
+	a, b, c := f.keepers[0], f.keepers[1], f.keepers[2]
+	must(t, a.does(func() error { return a.owner.Take(f.ctx, theVolume, a.mounts) }))
+	a.served = true
+	f.lives(3)
+	left := b.state()
+	b.slept = true
+	f.lives(2 * provision.MaxPoints)
+	as, cs := a.state(), c.state()
+	if tip := as.Tip(); tip.Seq < provision.MaxPoints || cs.Tip().Seq+1 < tip.Seq || len(as.Points) > 10 || len(cs.Points) > 10 {
+		t.Errorf("a holds %v, and c %v", as.Points, cs.Points)
+	}
+	a.kubelet()
+	f.finish()
+	r, err := record.From(f.current())
+	must(t, err)
+	if a.said != nil || a.served || r.Primary.Phase != ownership.Released {
+		t.Errorf("the pod's node says %v, and the volume is %v", a.said, r.Primary.Phase)
+	}
+	b.slept = false
+	f.works(10)
+	if as, bs := a.state(), b.state(); bs.Tip() != as.Tip() || !bs.Has(left.Tip()) {
+		t.Errorf("b had %v and has %v, and is to follow from there to %v", left.Points, bs.Points, as.Tip())
+	}
+}
+
+func TestAStandbyThatIsFullFollowsAgain(t *testing.T) {
+	f := calmFleet(t, 2)
+	a, b := f.keepers[0], f.keepers[1]
+	must(t, a.does(func() error { return a.owner.Take(f.ctx, theVolume, a.mounts) }))
+	move := func() {
+		as, bs := a.state(), b.state()
+		sent, err := conformance.Send(t.Context(), a.replicator(), provision.SendRequest{Volume: theVolume, Base: bs.Tip(), Target: as.Tip()})
+		must(t, err)
+		must(t, conformance.Receive(t.Context(), b.replicator(), sent))
+	}
+	f.lives(1)
+	b.slept = true
+	for len(b.state().Points) < provision.MaxPoints {
+		f.lives(1)
+		move()
+	}
+	f.lives(1)
+	b.slept = false
+	f.works(3)
+	if as, bs := a.state(), b.state(); bs.Tip() != as.Tip() || len(bs.Points) > 10 {
+		t.Errorf("a is at %v, and b holds %v", as.Tip(), bs.Points)
 	}
 }
