@@ -264,6 +264,18 @@ func TestAHeaderMustNameTheStreamOfItsOffer(t *testing.T) {
 	}
 }
 
+func TestASenderDoesNotSayWhichPointsStayForEver(t *testing.T) {
+	w := newWorld(t)
+	must(t, w.alpha.copies.Snapshot(t.Context(), provision.PointRequest{Volume: volume, Point: point(1), Snapshot: "snap-invented"}))
+	w.arrives(none, point(1))
+	w.alpha.take(2, "second")
+	w.arrives(point(1), point(2))
+	if s := w.beta.state(); len(s.Snapshots) > 0 {
+		t.Errorf("beta takes alpha's word for %v", s.Snapshots)
+	}
+	must(t, w.beta.copies.Drop(t.Context(), volume, []lineage.Point{point(1)}))
+}
+
 // TestAStreamThatIsGivenUpAfterItsLastByteIsNoPoint: the end of the pipe would complete it.
 func TestAStreamThatIsGivenUpAfterItsLastByteIsNoPoint(t *testing.T) {
 	w := newWorld(t)

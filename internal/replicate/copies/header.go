@@ -18,7 +18,8 @@ func encode(h provision.StreamHeader) ([]byte, error) {
 }
 
 // decode returns the header of an offer. The parts that are the receiver's own are left empty, whatever the
-// sender wrote there.
+// sender wrote there. So are the ids of CSI snapshots: no object of the API vouches for them, and points with
+// invented ids would never be dropped.
 func decode(o wire.Offer) (provision.StreamHeader, error) {
 	var h provision.StreamHeader
 	if err := json.Unmarshal(o.Promise, &h); err != nil {
@@ -27,7 +28,7 @@ func decode(o wire.Offer) (provision.StreamHeader, error) {
 	if h.Volume != o.Volume || h.Promise.Epoch != o.Epoch || h.Base != o.Base || h.Target != o.Target || h.Format != o.Format {
 		return h, wire.Errorf(wire.WrongStream, "the header names another stream than the offer of volume %s", o.Volume)
 	}
-	h.From, h.Resume, h.Limits = o.From, "", provision.Limits{}
+	h.From, h.Resume, h.Limits, h.Snapshots = o.From, "", provision.Limits{}, nil
 	return h, nil
 }
 
