@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,13 +69,25 @@ func (r Record) Snapshot(q provision.PointRequest, place uint64, now time.Time) 
 	return n, false, roomy(n)
 }
 
-// roomy returns ErrNoSpace if points, holds and branches take so much of the record that a promise
-// might not fit: a node must always be able to give an epoch up.
+// The room of a record has three shares, so that none runs out because of another: one for the promise, since a node must
+// always be able to give an epoch up; one for points and holds, since the last writes of a pod must become a point; and
+// one for branches, which stay for as long as their copy.
+const share = longest / 3
+
+// roomy returns ErrNoSpace if points and holds take more than their share of the record.
 func roomy(r Record) error {
-	r.Promise = ownership.Promise{}
-	text, err := r.Encode()
-	if len(text) > longest*2/5 {
-		err = fmt.Errorf("%w: the record of the copy has no room for another point or hold", provision.ErrNoSpace)
+	r.Promise, r.Branches = ownership.Promise{}, nil
+	return shared(r, "point or hold")
+}
+
+// aside returns ErrNoSpace if branches take more than their share of the record.
+func aside(r Record) error { return shared(Record{Branches: r.Branches}, "branch") }
+
+// shared returns ErrNoSpace if a part of a record is longer than a share.
+func shared(part Record, another string) error {
+	_, err := part.within(share)
+	if errors.Is(err, provision.ErrNoSpace) {
+		err = fmt.Errorf("%w: the record of the copy has no room for another %s", provision.ErrNoSpace, another)
 	}
 	return err
 }
@@ -149,7 +162,7 @@ func (r Record) Preserve(common lineage.Point, dirty bool, now time.Time) (Recor
 	if n.Branches[i].Snapshot || n.Branches[i].Tip.IsZero() {
 		n.Branches[i] = Branch{KeptBranch: provision.KeptBranch{Tip: tip.Point, From: common}, Place: tip.Place}
 	}
-	return n, nil
+	return n, aside(n)
 }
 
 // Forget returns the record without a branch.

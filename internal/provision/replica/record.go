@@ -1,8 +1,8 @@
 package replica
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,9 +69,12 @@ type Receiving struct {
 // usual size.
 const longest = 15 << 10
 
-// Encode returns the record as it is kept beside the data.
-// ErrNoSpace says that it would be too long.
-func (r Record) Encode() ([]byte, error) {
+// Encode returns the record as it is kept beside the data: as plain text, or packed if that is too long.
+// ErrNoSpace says that it would be too long even so.
+func (r Record) Encode() ([]byte, error) { return r.within(longest) }
+
+// within returns the record in so many bytes at most.
+func (r Record) within(most int) ([]byte, error) {
 	type plain Record
 	text, err := json.Marshal(plain(r))
 	if err != nil {
@@ -86,8 +89,11 @@ func (r Record) Encode() ([]byte, error) {
 			return nil, err
 		}
 	}
-	if len(text) > longest {
-		return nil, fmt.Errorf("%w: the record of the copy would have %d bytes, and there is room for %d", provision.ErrNoSpace, len(text), longest)
+	if len(text) > most {
+		text = pack(text)
+	}
+	if len(text) > most {
+		return nil, fmt.Errorf("%w: the record of the copy would have %d bytes, and there is room for %d", provision.ErrNoSpace, len(text), most)
 	}
 	return text, nil
 }
@@ -101,7 +107,8 @@ func Decode(text []byte) (Record, error) {
 	type plain Record
 	var r plain
 	all := map[string]json.RawMessage{}
-	if err := errors.Join(json.Unmarshal(text, &r), json.Unmarshal(text, &all)); err != nil {
+	text, err := unpack(text)
+	if err = cmp.Or(err, json.Unmarshal(text, &r), json.Unmarshal(text, &all)); err != nil {
 		return Record{}, fmt.Errorf("%w: the record of the copy is damaged: %w", provision.ErrUnavailable, err)
 	}
 	for _, name := range fields {

@@ -92,55 +92,80 @@ func TestADamagedRecordIsNoCopyThatMayBeTouched(t *testing.T) {
 	}
 }
 
-func TestARecordThatIsTooLongIsRefused(t *testing.T) {
-	r := sample()
-	for range 300 {
-		r.Points = append(r.Points, r.Points[0])
+func TestALongRecordIsPackedAndReadAsItWas(t *testing.T) {
+	for points, packed := range map[int]bool{200: false, 400: true} {
+		r := copyOf(many(points)...)
+		text, err := r.Encode()
+		if err != nil || len(text) > 15<<10 || (text[0] != '{') != packed {
+			t.Fatalf("%d points: %d bytes, %v", points, len(text), err)
+		}
+		got, err := replica.Decode(text)
+		if diff := cmp.Diff(r, got, cmpopts.IgnoreUnexported(replica.Record{})); diff != "" || err != nil {
+			t.Errorf("%d points: %v (-want +got):\n%s", points, err, diff)
+		}
+		if _, err := replica.Decode(text[:len(text)/2]); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("half of the record of %d points: %v", points, err)
+		}
 	}
-	if _, err := r.Encode(); !errors.Is(err, provision.ErrNoSpace) {
+}
+
+func TestARecordThatIsTooLongIsRefused(t *testing.T) {
+	if _, err := with(with(sample(), fullOfNames), fullOfBranches).Encode(); !errors.Is(err, provision.ErrNoSpace) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A node must always be able to promise and to give up, however much it holds.
-func TestARecordAlwaysHasRoomForAPromise(t *testing.T) {
-	long := func(n uint64) lineage.Epoch { return lineage.Epoch{Number: 1<<40 + n, ID: strings.Repeat("a", 36)} }
-	m := provision.Mark{Promise: ownership.Promise{Primary: strings.Repeat("n", 250), Boot: strings.Repeat("b", 36)}, Opened: long(99), Closed: long(99)}
-	for n := range uint64(lineage.MaxBranches) {
-		m.Promise.Lineage = m.Promise.Lineage.Extend(lineage.Branch{Epoch: long(n + 1), From: lineage.Point{Epoch: long(n), Seq: 1 << 40}})
-	}
-	for range 8 {
-		at := lineage.Point{Epoch: long(1), Seq: 1 << 40}
-		m.Promise.Losses = append(m.Promise.Losses, ownership.Loss{Epoch: long(1), Kept: at, Known: at})
-	}
-	m.Promise.Epoch = m.Promise.Lineage.Head()
-	r, err := replica.Record{}.Mark(provision.Mark{Opened: long(1)}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	full := false
-	for seq := uint64(1); !full; seq++ {
-		p := lineage.Point{Epoch: long(1), Seq: seq}
-		next, _, err := r.Snapshot(provision.PointRequest{Volume: "pvc-1", Point: p}, seq, now)
-		if err == nil {
-			r = next
-			next, err = r.Hold(ownership.Hold{For: "a-node-with-a-name.example.com", Point: p, Until: now.Add(time.Hour)}, now)
-		}
-		if full = errors.Is(err, provision.ErrNoSpace); !full {
-			if err != nil {
-				t.Fatal(err)
+// A node must always be able to promise and to give up, and the last writes of a pod must become a point, however many
+// branches are kept. The names are as long as the API allows, or as they are.
+func TestARecordAlwaysHasRoomForPointsHoldsAndAPromise(t *testing.T) {
+	for name, length := range map[string]int{"long names": 64, "real names": 36} {
+		t.Run(name, func(t *testing.T) {
+			epoch := func(n uint64) lineage.Epoch { return lineage.Epoch{Number: 1<<40 + n, ID: hash(n)[:length]} }
+			node := func(n uint64) string { return strings.Repeat(hash(n)[:length], 4)[:3*length+length/2] }
+			r := replica.Record{Exists: true, Live: true, Opened: epoch(1)}
+			check := func(next replica.Record, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatalf("%d points, %d branches, %d holds: %v", len(r.Points), len(r.Branches), len(r.Holds), err)
+				}
+				r = next
 			}
-			r = next
-		}
+			for n := uint64(1000); ; n++ {
+				r.Points = []replica.Point{{Point: lineage.Point{Epoch: epoch(n), Seq: 1<<40 + n}, Place: n}}
+				next, err := r.Preserve(lineage.Point{}, false, now)
+				if errors.Is(err, provision.ErrNoSpace) {
+					break
+				}
+				check(next, err)
+			}
+			if len(r.Branches) < 50 {
+				t.Errorf("there is room for %d branches", len(r.Branches))
+			}
+			r.Points = nil
+			for seq := uint64(1 << 50); len(r.Points) < provision.MaxPoints; seq++ {
+				next, _, err := r.Snapshot(provision.PointRequest{Volume: "pvc-1", Point: lineage.Point{Epoch: epoch(1), Seq: seq}}, seq, now)
+				check(next, err)
+			}
+			for n := range uint64(21) { // three of each other node
+				check(r.Hold(ownership.Hold{For: node(n / 3), Point: r.Points[n].Point, Until: now.Add(time.Hour + time.Duration(n*n))}, now))
+			}
+			m := provision.Mark{Promise: ownership.Promise{Primary: node(98), Boot: node(97)}, Opened: epoch(99), Closed: epoch(99)}
+			for n := range uint64(lineage.MaxBranches) {
+				m.Promise.Lineage = m.Promise.Lineage.Extend(lineage.Branch{Epoch: epoch(n + 1), From: lineage.Point{Epoch: epoch(n), Seq: 1<<40 + n}})
+			}
+			for n := range uint64(8) {
+				at := lineage.Point{Epoch: epoch(200 + n), Seq: 1 << 40}
+				m.Promise.Losses = append(m.Promise.Losses, ownership.Loss{Epoch: epoch(300 + n), Kept: at, Known: at})
+			}
+			m.Promise.Epoch = m.Promise.Lineage.Head()
+			check(r.Mark(m, now))
+			text, err := r.Encode()
+			if err != nil {
+				t.Error(err)
+			}
+			t.Logf("%d points, %d branches and %d holds, in %d bytes", len(r.Points), len(r.Branches), len(r.Holds), len(text))
+		})
 	}
-	if r, err = r.Mark(m, now); err != nil {
-		t.Fatal(err)
-	}
-	text, err := r.Encode()
-	if err != nil {
-		t.Error(err)
-	}
-	t.Logf("%d points and %d holds, in %d bytes", len(r.Points), len(r.Holds), len(text))
 }
 
 func TestAPlaceIsLeftOverOnceNothingNamesIt(t *testing.T) {

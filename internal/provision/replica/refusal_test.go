@@ -1,7 +1,10 @@
 package replica_test
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +135,7 @@ func TestAChangeThatWouldBreakTheRecordIsRefusedWithItsReason(t *testing.T) {
 		"no point is put aside":                          {copyOf(), preserve(lineage.Point{}, false), provision.ErrNotFound, "has no point"},
 		"writes that are in no point are put aside":      {copyOf(1), preserve(at(1), true), provision.ErrConflict, "writes that are in no point"},
 		"a branch from a point that is not held":         {copyOf(1), preserve(at(7), false), provision.ErrNotFound, "point"},
+		"a branch for which the record has no room":      {with(copyOf(1), fullOfBranches), preserve(lineage.Point{}, false), provision.ErrNoSpace, "no room for another branch"},
 		"the newest point is dropped":                    {copyOf(1, 2), drop(nil, at(1), at(2)), provision.ErrInUse, "newest one"},
 		"a held point is dropped":                        {with(copyOf(1, 2), fullOfHolds), drop(nil, at(1)), provision.ErrInUse, "held"},
 		"a CSI snapshot is dropped":                      {with(copyOf(1, 2), tagged), drop(nil, at(1)), provision.ErrInUse, "held"},
@@ -169,10 +173,23 @@ func TestAChangeThatWouldBreakTheRecordIsRefusedWithItsReason(t *testing.T) {
 	}
 }
 
+// hash is a name of 64 letters that no packing makes much shorter.
+func hash(n uint64) string {
+	return fmt.Sprintf("%x", sha256.Sum256(binary.BigEndian.AppendUint64(nil, n)))
+}
+
 // fullOfNames fills a record with the names of CSI snapshots.
 func fullOfNames(r *replica.Record) {
 	r.Snapshots = map[string]lineage.Point{}
-	for n := range 100 {
-		r.Snapshots[strings.Repeat("s", 50+n)] = at(1)
+	for n := range uint64(200) {
+		r.Snapshots[hash(n)] = at(1)
+	}
+}
+
+// fullOfBranches fills a record with branches of epochs of their own.
+func fullOfBranches(r *replica.Record) {
+	for n := range uint64(200) {
+		tip := lineage.Point{Epoch: lineage.Epoch{Number: n + 1, ID: hash(n)}, Seq: n + 1}
+		r.Branches = append(r.Branches, replica.Branch{KeptBranch: provision.KeptBranch{Tip: tip}, Place: n})
 	}
 }

@@ -17,11 +17,12 @@ func readCopy(r Row) (replica.Record, error) {
 	}
 	var length int
 	var sum uint32
-	head, body, ok := strings.Cut(text, "{")
-	if n, err := fmt.Sscanf(head, "%d:%08x:", &length, &sum); !ok || err != nil || n != 2 || len(body)+1 != length || crc32.ChecksumIEEE([]byte("{"+body)) != sum {
+	parts := strings.SplitN(text, ":", 3)
+	body := []byte(parts[len(parts)-1])
+	if n, err := fmt.Sscanf(text, "%d:%08x:", &length, &sum); err != nil || n != 2 || len(body) != length || crc32.ChecksumIEEE(body) != sum {
 		return replica.Record{}, fmt.Errorf("%w: the record of the copy is damaged: its length or sum is another", provision.ErrUnavailable)
 	}
-	return replica.Decode([]byte("{" + body))
+	return replica.Decode(body)
 }
 
 // copyProperties returns the properties that hold a record.

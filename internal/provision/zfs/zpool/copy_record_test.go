@@ -30,11 +30,14 @@ func records(t *testing.T) map[string]replica.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	large := small
-	for n := range uint64(200) {
-		large.Points = append(large.Points, replica.Point{Point: lineage.Point{Epoch: small.Opened, Seq: n + 1}, Place: n + 1})
+	large := func(points uint64) replica.Record {
+		r := small
+		for n := range points {
+			r.Points = append(r.Points, replica.Point{Point: lineage.Point{Epoch: lineage.Epoch{Number: n * n * n, ID: "one"}, Seq: n + 1}, Place: n + 1})
+		}
+		return r
 	}
-	return map[string]replica.Record{"in one property": small, "in two properties": large}
+	return map[string]replica.Record{"in one property": small, "in two properties": large(180), "packed, in two properties": large(800)}
 }
 
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
