@@ -60,6 +60,12 @@ func TestOrderGivesPlaces(t *testing.T) {
 			running: []limit.Request{request(1, "a", "gamma", limit.Follow), request(2, "b", "delta", limit.Follow)},
 			want:    []uint64{8}, reasons: []string{limit.ReasonPlaceFree, limit.ReasonNodeBusy},
 		},
+		"to each direction of a node": {
+			waiting: []limit.Request{in, request(9, "c", "beta", limit.Follow)},
+			running: []limit.Request{request(1, "a", "beta", limit.Follow), request(2, "b", "beta", limit.Follow)},
+			places:  limit.Places{Send: 3, Receive: 1, Peer: 2},
+			want:    []uint64{8}, reasons: []string{limit.ReasonPlaceFree, limit.ReasonPeerBusy},
+		},
 		"to nobody": {
 			waiting: []limit.Request{request(1, "a", "beta", limit.Rescue)}, places: limit.Places{Peer: 1},
 			reasons: []string{limit.ReasonNodeBusy},

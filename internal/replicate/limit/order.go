@@ -49,7 +49,9 @@ type Request struct {
 type Places struct {
 	// Send and Receive are for the node.
 	Send, Receive int
-	// Peer is for the streams with one other node, of both directions.
+	// Peer is for the streams with one other node, in each direction. A stream has its place to receive while it
+	// waits for the other node's place to send. If the directions shared places, two nodes that follow each other
+	// would wait for each other.
 	Peer int
 }
 
@@ -83,7 +85,7 @@ func Order(waiting, running []Request, places Places, now time.Time) []Answer {
 		next := slices.MinFunc(rest, func(a, b Request) int {
 			return cmp.Or(
 				cmp.Compare(a.class(now), b.class(now)),
-				cmp.Compare(use.peers[a.Peer], use.peers[b.Peer]),
+				cmp.Compare(use.peers[a.way()], use.peers[b.way()]),
 				cmp.Compare(a.Number, b.Number))
 		})
 		rest = slices.DeleteFunc(rest, func(r Request) bool { return r.Number == next.Number })
@@ -106,12 +108,12 @@ func (r Request) class(now time.Time) Class {
 // use is what runs.
 type use struct {
 	directions map[Direction]int
-	peers      map[string]int
+	peers      map[way]int
 	volumes    map[string]bool
 }
 
 func newUse(running []Request) use {
-	u := use{directions: map[Direction]int{}, peers: map[string]int{}, volumes: map[string]bool{}}
+	u := use{directions: map[Direction]int{}, peers: map[way]int{}, volumes: map[string]bool{}}
 	for _, r := range running {
 		u.add(r)
 	}
@@ -120,9 +122,17 @@ func newUse(running []Request) use {
 
 func (u use) add(r Request) {
 	u.directions[r.Direction]++
-	u.peers[r.Peer]++
+	u.peers[r.way()]++
 	u.volumes[r.stream()] = true
 }
+
+// way is a direction between this node and another.
+type way struct {
+	direction Direction
+	peer      string
+}
+
+func (r Request) way() way { return way{r.Direction, r.Peer} }
 
 // stream is what runs once at a time: a volume to or from one node.
 func (r Request) stream() string { return fmt.Sprint(r.Direction, " ", r.Volume, " ", r.Peer) }
@@ -136,8 +146,8 @@ func (u use) answer(r Request, p Places) Answer {
 	switch {
 	case u.volumes[r.stream()]:
 		a.Reason, a.Message = ReasonVolumeBusy, fmt.Sprintf("volume %s already has a stream with node %s", r.Volume, r.Peer)
-	case u.peers[r.Peer] >= p.Peer:
-		a.Reason, a.Message = ReasonPeerBusy, fmt.Sprintf("%d streams with node %s run, and %d may", u.peers[r.Peer], r.Peer, p.Peer)
+	case u.peers[r.way()] >= p.Peer:
+		a.Reason, a.Message = ReasonPeerBusy, fmt.Sprintf("%d streams %s with node %s, and %d may", u.peers[r.way()], r.Direction, r.Peer, p.Peer)
 	case u.directions[r.Direction] >= limit:
 		a.Reason, a.Message = ReasonNodeBusy, fmt.Sprintf("%d streams %s on this node, and %d may", u.directions[r.Direction], r.Direction, limit)
 	default:

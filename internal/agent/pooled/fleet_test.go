@@ -1,0 +1,190 @@
+package pooled_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"berth.dev/berth/internal/agent/owner"
+	"berth.dev/berth/internal/agent/pooled"
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/replicate/cert/certtest"
+)
+
+// fleet are nodes that reach each other through pipes, in the time of a bubble. Each has every volume, whose streams
+// take as long as its name begins.
+type fleet map[string]*pooled.Pools
+
+func newFleet(t *testing.T, names ...string) fleet {
+	t.Helper()
+	authority, f, doors := certtest.New(t), fleet{}, map[string]door{}
+	for _, name := range names {
+		doors[name] = door{make(chan net.Conn), make(chan struct{})}
+	}
+	for _, name := range names {
+		s, err := pooled.NewStreams(authority.Node(t, name), nil, func(ctx context.Context, to string) (net.Conn, error) { return doors[to].dial(ctx) }, logr.Discard())
+		must(t, err)
+		n := newNode(t, name, s)
+		n.Disks = full{n.Disks}
+		f[name] = n.Pools
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(ctx, doors[name], n.Stock()) }()
+		t.Cleanup(func() {
+			cancel()
+			must(t, <-served)
+		})
+	}
+	return f
+}
+
+// builds fetches a volume in full, and follows what changed in it.
+func (f fleet) builds(ctx context.Context, from, to, volume string) error {
+	return f[to].Fetch(ctx, owner.Fetch{Volume: volume, From: from, Epoch: epoch, To: point(2)})
+}
+
+func (f fleet) follows(ctx context.Context, from, to, volume string) error {
+	return f[to].Fetch(ctx, owner.Fetch{Volume: volume, From: from, Epoch: epoch, Base: point(1), To: point(2)})
+}
+
+// often fetches again and again, as an owner does, and counts how often a stream arrives.
+func often(ctx context.Context, pause time.Duration, fetch func() error) *atomic.Int64 {
+	came := new(atomic.Int64)
+	go func() {
+		for ctx.Err() == nil {
+			wait := 5 * time.Second
+			if fetch() == nil {
+				came.Add(1)
+				wait = pause
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return came
+}
+
+// sum waits for the end, and adds up what has come.
+func sum(ctx context.Context, counts []*atomic.Int64) (all, least int64) {
+	<-ctx.Done()
+	synctest.Wait()
+	least = 1 << 60
+	for _, c := range counts {
+		all, least = all+c.Load(), min(least, c.Load())
+	}
+	return all, least
+}
+
+// door is a listener.
+type door struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (d door) dial(ctx context.Context) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case d.conns <- far:
+		return near, nil
+	case <-d.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (d door) Accept() (net.Conn, error) {
+	select {
+	case c := <-d.conns:
+		return c, nil
+	case <-d.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (d door) Close() error {
+	close(d.closed)
+	return nil
+}
+
+func (d door) Addr() net.Addr { return &net.UnixAddr{} }
+
+// full are disks with every volume, each of which has two points.
+type full struct{ pooled.Disks }
+
+func (full) Get(_ context.Context, id string) (provision.Volume, error) {
+	return provision.Volume{ID: id, Pool: vg}, nil
+}
+
+func (full) ReplicatorOf(context.Context, string) (provision.Replicator, error) { return slow{}, nil }
+
+// slow are copies whose streams take a while to be applied.
+type slow struct{ provision.Replicator }
+
+func (slow) Abilities() provision.Abilities { return provision.Abilities{Format: "slow"} }
+
+func (slow) State(context.Context, string) (provision.Replica, error) {
+	return provision.Replica{Copy: ownership.Copy{Exists: true, Size: unit, Promise: promise, Points: []lineage.Point{point(1), point(2)}}}, nil
+}
+
+func (slow) Hold(context.Context, string, ownership.Hold) error { return nil }
+func (slow) Abort(context.Context, string) error                { return nil }
+
+func (slow) Send(_ context.Context, _ provision.SendRequest, pipe *os.File) error {
+	_, err := pipe.WriteString("text")
+	return err
+}
+
+// Receive reads only at the end: time in a bubble stands still while a pipe of the system is read.
+func (slow) Receive(ctx context.Context, h provision.StreamHeader, pipe *os.File) error {
+	text, _, _ := strings.Cut(h.Volume, "-")
+	lasts, err := time.ParseDuration(text)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-time.After(lasts):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	_, err = io.Copy(io.Discard, pipe)
+	return err
+}
+
+// Each node is the primary of some volumes, and follows others.
+func TestNodesThatFollowEachOtherDoNotWaitForEachOther(t *testing.T) {
+	for name, ways := range map[string][][2]string{
+		"two":             {{"alpha", "beta"}, {"beta", "alpha"}},
+		"a ring of three": {{"alpha", "beta"}, {"beta", "gamma"}, {"gamma", "alpha"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, "alpha", "beta", "gamma")
+				while, end := context.WithTimeout(t.Context(), 20*time.Minute)
+				defer end()
+				var came []*atomic.Int64
+				for i := range 10 {
+					for _, way := range ways {
+						came = append(came, often(while, time.Minute, func() error { return f.follows(while, way[0], way[1], fmt.Sprint("1s-", way[0], i)) }))
+					}
+				}
+				if all, least := sum(while, came); least < 18 {
+					t.Errorf("%d volumes, one snapshot a minute for 20 minutes: %d snapshots came, %d of one volume", len(came), all, least)
+				}
+			})
+		})
+	}
+}
