@@ -104,7 +104,7 @@ func (c *copies) others() []func(ctx context.Context) error {
 			return nil
 		},
 		func(ctx context.Context) error {
-			if err := c.streams.Serve(ctx, c.listener, c.owner.Stock(c.pools.Stock())); err != nil {
+			if err := c.streams.Serve(ctx, c.listener, c.owner.Stock(c.pools.Stock()), c.objects.owners); err != nil {
 				c.options.Log.Error(err, "other nodes get no copies from this one until the agent is restarted")
 			}
 			return nil
@@ -180,6 +180,15 @@ func (o *objectsOfCopies) Pools(ctx context.Context, volume string) (names []str
 		names = append(names, p.Name)
 	}
 	return names, nil
+}
+
+// owners is a pooled.Owners.
+func (o *objectsOfCopies) owners(ctx context.Context, volume string) []string {
+	v := &v1alpha1.Volume{}
+	if err := o.get(ctx, volume, v); err != nil {
+		return nil // the stream is worth less for a while, and is sent
+	}
+	return v.Status.Ownership.Owners()
 }
 
 // ClassOf implements pooled.Objects.

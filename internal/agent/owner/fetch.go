@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"berth.dev/berth/internal/lineage"
@@ -38,7 +39,10 @@ func (c copies) pull(ctx context.Context, o *Owner, l *look, do ownership.Action
 			return err
 		}
 	}
-	f := Fetch{Volume: l.id, From: do.From, Epoch: l.facts.Copy.Promise.Epoch, Base: do.Base, To: do.To}
+	f := Fetch{
+		Volume: l.id, From: do.From, Epoch: l.facts.Copy.Promise.Epoch, Base: do.Base, To: do.To,
+		Awaited: l.facts.Wanted || slices.Contains(l.facts.Record.Writing(), o.c.Node),
+	}
 	o.c.Background(func(ctx context.Context) {
 		stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 		defer stop()

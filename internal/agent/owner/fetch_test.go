@@ -58,7 +58,7 @@ func TestAStreamIsAskedForOnceItIsKeptHowOldItIs(t *testing.T) {
 				}
 			}
 			b.behind[0](t.Context())
-			if want := (Fetch{Volume: volume, From: "b", Epoch: two, Base: point(1), To: point(2)}); b.pools.fetched != want {
+			if want := (Fetch{Volume: volume, From: "b", Epoch: two, Base: point(1), To: point(2), Awaited: true}); b.pools.fetched != want {
 				t.Errorf("asked for %+v", b.pools.fetched)
 			}
 			if !slices.Equal(b.pokes, []time.Duration{test.pause}) || len(b.log) != test.told {
@@ -71,6 +71,33 @@ func TestAStreamIsAskedForOnceItIsKeptHowOldItIs(t *testing.T) {
 			})
 			if fetch.Err() == nil {
 				t.Error("what the stream began does not end with it")
+			}
+		})
+	}
+}
+
+func TestAStreamIsAwaitedWhereAPodWaitsForTheVolume(t *testing.T) {
+	for name, test := range map[string]struct {
+		primary      string
+		phase        ownership.Phase
+		wanted, want bool
+	}{
+		"this node is about to write":   {"a", ownership.Preparing, false, true},
+		"a kubelet asks for the volume": {"b", ownership.Released, true, true},
+		"another node writes":           {"b", ownership.Active, false, false},
+		"this node wrote last":          {"a", ownership.Released, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := onBench(t, ofCopies, ownership.Node{})
+			l := &look{id: volume}
+			l.facts.Record, l.facts.Now, l.facts.Wanted = copied(), noon, test.wanted
+			l.facts.Record.Primary = ownership.Primary{Node: test.primary, Phase: test.phase}
+			if _, err := b.c.Medium.carryOut(t.Context(), b.Owner, l, ownership.Action{Verb: ownership.Pull, From: "b", To: point(2)}); err != nil {
+				t.Fatal(err)
+			}
+			b.behind[0](t.Context())
+			if b.pools.fetched.Awaited != test.want {
+				t.Errorf("asked for %+v", b.pools.fetched)
 			}
 		})
 	}

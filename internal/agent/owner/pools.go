@@ -47,6 +47,8 @@ type Fetch struct {
 	Epoch lineage.Epoch
 	// To is the point that is asked for, as the difference to Base; a zero Base is the whole.
 	Base, To lineage.Point
+	// Awaited: a pod on this node waits for the volume.
+	Awaited bool
 }
 
 const (

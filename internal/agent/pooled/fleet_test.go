@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,9 +23,14 @@ import (
 	"berth.dev/berth/internal/replicate/cert/certtest"
 )
 
-// fleet are nodes that reach each other through pipes, in the time of a bubble. Each has every volume, whose streams
-// take as long as its name begins.
+// fleet are nodes that reach each other through pipes, in the time of a bubble. Each has every volume. Its name says
+// how long its streams take, and where a pod waits for it: "1s-name" and "1s-for-node".
 type fleet map[string]*pooled.Pools
+
+func owners(_ context.Context, volume string) []string {
+	_, node, _ := strings.Cut(volume, "-for-")
+	return []string{node}
+}
 
 func newFleet(t *testing.T, names ...string) fleet {
 	t.Helper()
@@ -40,7 +46,7 @@ func newFleet(t *testing.T, names ...string) fleet {
 		f[name] = n.Pools
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
-		go func() { served <- s.Serve(ctx, doors[name], n.Stock()) }()
+		go func() { served <- s.Serve(ctx, doors[name], n.Stock(), owners) }()
 		t.Cleanup(func() {
 			cancel()
 			must(t, <-served)
@@ -55,7 +61,9 @@ func (f fleet) builds(ctx context.Context, from, to, volume string) error {
 }
 
 func (f fleet) follows(ctx context.Context, from, to, volume string) error {
-	return f[to].Fetch(ctx, owner.Fetch{Volume: volume, From: from, Epoch: epoch, Base: point(1), To: point(2)})
+	return f[to].Fetch(ctx, owner.Fetch{
+		Volume: volume, From: from, Epoch: epoch, Base: point(1), To: point(2), Awaited: slices.Contains(owners(ctx, volume), to),
+	})
 }
 
 // often fetches again and again, as an owner does, and counts how often a stream arrives.
@@ -184,6 +192,35 @@ func TestNodesThatFollowEachOtherDoNotWaitForEachOther(t *testing.T) {
 				if all, least := sum(while, came); least < 18 {
 					t.Errorf("%d volumes, one snapshot a minute for 20 minutes: %d snapshots came, %d of one volume", len(came), all, least)
 				}
+			})
+		})
+	}
+}
+
+// All places of the sender, or of the receiver, have streams that last, and an older one waits.
+func TestAStreamThatAPodWaitsForComesFirst(t *testing.T) {
+	for name, ways := range map[string][][2]string{
+		"at the sender":   {{"alpha", "gamma"}, {"alpha", "gamma"}, {"alpha", "delta"}, {"alpha", "delta"}, {"alpha", "epsilon"}},
+		"at the receiver": {{"gamma", "beta"}, {"delta", "beta"}, {"epsilon", "beta"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, "alpha", "beta", "gamma", "delta", "epsilon")
+				began := time.Now()
+				while, end := context.WithTimeout(t.Context(), 9*time.Minute)
+				defer end()
+				for i, way := range ways {
+					lasts := "1h"
+					if i == 0 {
+						lasts = "5m"
+					}
+					often(while, time.Minute, func() error { return f.builds(while, way[0], way[1], fmt.Sprint(lasts, "-", i)) })
+					synctest.Wait()
+				}
+				if err := f.follows(while, "alpha", "beta", "1s-for-beta"); err != nil || time.Since(began) > 6*time.Minute {
+					t.Errorf("a place was free after five minutes; the stream ends after %v with %v", time.Since(began), err)
+				}
+				<-while.Done()
 			})
 		})
 	}

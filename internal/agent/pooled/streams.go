@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 
 	"github.com/go-logr/logr"
 
@@ -48,11 +49,14 @@ func NewStreams(identity cert.Identity, pace func(wire.Want) stream.Pacer, dial 
 	return &Streams{identity: identity, packer: packer, pace: pace, queue: limit.NewQueue(places), dial: dial, log: log}, nil
 }
 
+// Owners returns the nodes that write to a volume, or are about to, none if that is not known. It does not wait.
+type Owners func(ctx context.Context, volume string) []string
+
 // Serve sends what is in a stock to the nodes that ask, until ctx ends or the listener fails. It closes the
-// listener. The stock says which node gets what.
-func (s *Streams) Serve(ctx context.Context, listener net.Listener, stock stream.Stock) error {
+// listener. The stock says which node gets what. A node that owns the volume gets it first: a pod waits for it there.
+func (s *Streams) Serve(ctx context.Context, listener net.Listener, stock stream.Stock, owners Owners) error {
 	server := &stream.Server{
-		Identity: s.identity, Packer: s.packer, Stock: queued{stock, s.queue}, Streams: connections, Options: stream.Options{Pace: s.pace},
+		Identity: s.identity, Packer: s.packer, Stock: queued{stock, s.queue, owners}, Streams: connections, Options: stream.Options{Pace: s.pace},
 		Ended: func(peer string, sent stream.Sent, err error) {
 			if err != nil && ctx.Err() == nil {
 				s.log.V(1).Info("a stream ended early", "node", peer, "volume", sent.Want.Volume, "reason", err.Error())
@@ -67,7 +71,7 @@ func (s *Streams) Serve(ctx context.Context, listener net.Listener, stock stream
 
 // fetch brings a point of a copy from another node.
 func (s *Streams) fetch(ctx context.Context, r provision.Replicator, f owner.Fetch, limits provision.Limits) error {
-	leave, err := s.queue.Enter(ctx, limit.Request{Volume: f.Volume, Peer: f.From, Direction: limit.Receive, Class: class(f.Base)})
+	leave, err := s.queue.Enter(ctx, limit.Request{Volume: f.Volume, Peer: f.From, Direction: limit.Receive, Class: class(f.Base, f.Awaited)})
 	if err != nil {
 		return err
 	}
@@ -89,9 +93,12 @@ func (s *Streams) fetch(ctx context.Context, r provision.Replicator, f owner.Fet
 	return err
 }
 
-// class of a stream: a new copy is worth more than one that follows.
-func class(base lineage.Point) limit.Class {
-	if base.IsZero() {
+// class of a stream: a new copy is worth more than one that follows, and a pod that waits more than both.
+func class(base lineage.Point, awaited bool) limit.Class {
+	switch {
+	case awaited:
+		return limit.Rescue
+	case base.IsZero():
 		return limit.Build
 	}
 	return limit.Follow
@@ -100,12 +107,14 @@ func class(base lineage.Point) limit.Class {
 // queued is a stock whose streams wait for a place before anything of the volume is touched.
 type queued struct {
 	stream.Stock
-	queue *limit.Queue
+	queue  *limit.Queue
+	owners Owners
 }
 
 // Open implements stream.Stock.
 func (q queued) Open(ctx context.Context, want wire.Want) (stream.Source, error) {
-	leave, err := q.queue.Enter(ctx, limit.Request{Volume: want.Volume, Peer: want.To, Direction: limit.Send, Class: class(want.Base)})
+	awaited := slices.Contains(q.owners(ctx, want.Volume), want.To)
+	leave, err := q.queue.Enter(ctx, limit.Request{Volume: want.Volume, Peer: want.To, Direction: limit.Send, Class: class(want.Base, awaited)})
 	if err != nil {
 		return nil, wire.Errorf(wire.Busy, "the stream has waited for a place in vain: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,11 @@ func TestOrderGivesPlaces(t *testing.T) {
 			waiting: []limit.Request{request(1, "a", "beta", limit.Build), old},
 			places:  limit.Places{Send: 1, Receive: 1, Peer: 1},
 			want:    []uint64{9}, reasons: []string{limit.ReasonPlaceFree, limit.ReasonPeerBusy},
+		},
+		"to a stream that a pod waits for, whoever has waited": {
+			waiting: []limit.Request{request(10, "a", "beta", limit.Rescue), old},
+			places:  limit.Places{Send: 1, Receive: 1, Peer: 1},
+			want:    []uint64{10}, reasons: []string{limit.ReasonPlaceFree, limit.ReasonPeerBusy},
 		},
 		"to one stream of a volume with a node": {
 			waiting: []limit.Request{request(2, "a", "beta", limit.Follow), request(3, "a", "gamma", limit.Follow)},
@@ -142,6 +148,40 @@ func TestARequestThatIsGivenUpLeavesNoTrace(t *testing.T) {
 		if _, err := q.Enter(t.Context(), limit.Request{Volume: "c", Peer: "beta"}); err != nil || len(q.Waiting()) > 0 {
 			t.Errorf("%v, and %d wait", err, len(q.Waiting()))
 		}
+	})
+}
+
+// Copies are built all day, half an hour each. A peer that has heard nothing but Alive for ten minutes asks anew.
+func TestAStreamThatFollowsDoesNotWaitForEverWhileCopiesAreBuilt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := limit.NewQueue(limit.Places{Send: 1, Receive: 1, Peer: 2})
+		day, end := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer end()
+		asks := func(volume, peer string, class limit.Class, lasts time.Duration) *atomic.Int64 {
+			begun := new(atomic.Int64)
+			go func() {
+				for day.Err() == nil {
+					ctx, cancel := context.WithTimeout(day, 10*time.Minute)
+					if leave, err := q.Enter(ctx, limit.Request{Volume: volume, Peer: peer, Class: class}); err == nil {
+						begun.Add(1)
+						time.Sleep(lasts)
+						leave()
+					}
+					cancel()
+					time.Sleep(5 * time.Second)
+				}
+			}()
+			return begun
+		}
+		asks("a", "beta", limit.Build, 33*time.Minute)
+		asks("b", "gamma", limit.Build, 33*time.Minute)
+		asks("c", "gamma", limit.Build, 33*time.Minute)
+		followed := asks("d", "delta", limit.Follow, time.Second)
+		<-day.Done()
+		if n := followed.Load(); n < 11 {
+			t.Errorf("a place was free about 44 times, and the stream that follows got it %d times", n)
+		}
+		time.Sleep(time.Hour)
 	})
 }
 

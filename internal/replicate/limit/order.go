@@ -14,13 +14,15 @@ type Class int
 const (
 	// Rescue: the volume has fewer copies than it should, or a pod waits for it.
 	Rescue Class = iota
+	// overdue: it has waited for long.
+	overdue
 	// Build: a new copy is made.
 	Build
 	// Follow: a copy follows its primary.
 	Follow
 )
 
-func (c Class) String() string { return [...]string{"Rescue", "Build", "Follow"}[c] }
+func (c Class) String() string { return [...]string{"Rescue", "overdue", "Build", "Follow"}[c] }
 
 // Direction is which end of a stream this node is.
 type Direction int
@@ -70,9 +72,10 @@ type Answer struct {
 	Reason, Message string
 }
 
-// patience is after how long a request counts as one of the first class: streams that follow must not
-// wait for ever behind copies that are built.
-const patience = 10 * time.Minute
+// patience is after how long a request is overdue, and comes before all that are not rescued: streams that follow
+// must not wait for ever behind copies that are built. It is much shorter than a peer waits (package stream), because
+// a peer that asks anew is a new request.
+const patience = 2 * time.Minute
 
 // Order answers each waiting request, the next one first. It gives places by class; in a class, to
 // the peer with the fewest streams; then to the one that has waited longest. So a node that asks for a
@@ -100,7 +103,7 @@ func Order(waiting, running []Request, places Places, now time.Time) []Answer {
 
 func (r Request) class(now time.Time) Class {
 	if now.Sub(r.Since) >= patience {
-		return Rescue
+		return min(r.Class, overdue)
 	}
 	return r.Class
 }
