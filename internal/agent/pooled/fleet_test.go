@@ -3,7 +3,6 @@ package pooled_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
@@ -106,7 +105,7 @@ func (d door) dial(ctx context.Context) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
 	case d.conns <- far:
-		return near, nil
+		return newBuffered(near), nil
 	case <-d.closed:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
@@ -117,7 +116,7 @@ func (d door) dial(ctx context.Context) (net.Conn, error) {
 func (d door) Accept() (net.Conn, error) {
 	select {
 	case c := <-d.conns:
-		return c, nil
+		return newBuffered(c), nil
 	case <-d.closed:
 		return nil, net.ErrClosed
 	}
@@ -129,6 +128,49 @@ func (d door) Close() error {
 }
 
 func (d door) Addr() net.Addr { return &net.UnixAddr{} }
+
+// buffered is a connection with room for what was not read yet, as one of the kernel has.
+type buffered struct {
+	net.Conn
+	written chan []byte
+	context.Context
+	end context.CancelFunc
+}
+
+func newBuffered(c net.Conn) *buffered {
+	b := &buffered{Conn: c, written: make(chan []byte, 1000)}
+	b.Context, b.end = context.WithCancel(context.Background())
+	go func() {
+		defer b.end()
+		for {
+			select {
+			case p := <-b.written:
+				if _, err := c.Write(p); err != nil {
+					return
+				}
+			case <-b.Done():
+				return
+			}
+		}
+	}()
+	return b
+}
+
+func (b *buffered) Close() error {
+	b.end()
+	return b.Conn.Close()
+}
+
+func (b *buffered) Write(p []byte) (int, error) {
+	select {
+	case <-b.Done():
+		return 0, net.ErrClosed
+	case b.written <- slices.Clone(p):
+		return len(p), nil
+	}
+}
+
+func (*buffered) SetWriteDeadline(time.Time) error { return nil }
 
 // full are disks with every volume, each of which has two points.
 type full struct{ pooled.Disks }
@@ -156,8 +198,8 @@ func (slow) Send(_ context.Context, _ provision.SendRequest, pipe *os.File) erro
 	return err
 }
 
-// Receive reads only at the end: time in a bubble stands still while a pipe of the system is read.
-func (slow) Receive(ctx context.Context, h provision.StreamHeader, pipe *os.File) error {
+// Receive does not read: time in a bubble stands still while a pipe of the system is read.
+func (slow) Receive(ctx context.Context, h provision.StreamHeader, _ *os.File) error {
 	text, _, _ := strings.Cut(h.Volume, "-")
 	lasts, err := time.ParseDuration(text)
 	if err != nil {
@@ -165,11 +207,10 @@ func (slow) Receive(ctx context.Context, h provision.StreamHeader, pipe *os.File
 	}
 	select {
 	case <-time.After(lasts):
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	_, err = io.Copy(io.Discard, pipe)
-	return err
 }
 
 // Each node is the primary of some volumes, and follows others.
@@ -184,10 +225,8 @@ func TestNodesThatFollowEachOtherDoNotWaitForEachOther(t *testing.T) {
 				while, end := context.WithTimeout(t.Context(), 20*time.Minute)
 				defer end()
 				var came []*atomic.Int64
-				for i := range 10 {
-					for _, way := range ways {
-						came = append(came, often(while, time.Minute, func() error { return f.follows(while, way[0], way[1], fmt.Sprint("1s-", way[0], i)) }))
-					}
+				for _, way := range ways {
+					came = append(came, f.followsMany(while, way[0], way[1], 10)...)
 				}
 				if all, least := sum(while, came); least < 18 {
 					t.Errorf("%d volumes, one snapshot a minute for 20 minutes: %d snapshots came, %d of one volume", len(came), all, least)
@@ -210,7 +249,7 @@ func TestAStreamThatAPodWaitsForComesFirst(t *testing.T) {
 				while, end := context.WithTimeout(t.Context(), 9*time.Minute)
 				defer end()
 				for i, way := range ways {
-					lasts := "1h"
+					lasts := "9m"
 					if i == 0 {
 						lasts = "5m"
 					}
@@ -224,4 +263,80 @@ func TestAStreamThatAPodWaitsForComesFirst(t *testing.T) {
 			})
 		})
 	}
+}
+
+// busy keeps all places of a node to send, and more streams waiting for them.
+func (f fleet) busy(ctx context.Context, from, lasts string, to ...string) {
+	for _, node := range to {
+		for i := range 3 {
+			often(ctx, 5*time.Second, func() error { return f.builds(ctx, from, node, fmt.Sprint(lasts, "-", from, i)) })
+		}
+	}
+}
+
+func TestABusySourceDoesNotHoldUpAnIdleOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, "alpha", "beta", "gamma", "delta", "epsilon", "eta")
+		while, end := context.WithTimeout(t.Context(), 30*time.Minute)
+		defer end()
+		f.busy(while, "alpha", "9m", "gamma", "delta", "eta")
+		synctest.Wait()
+		f.followsMany(while, "alpha", "beta", 5)
+		if all, least := sum(while, f.followsMany(while, "epsilon", "beta", 5)); least < 27 {
+			t.Errorf("5 volumes, one snapshot a minute for half an hour: %d snapshots came from the idle node, %d of one volume", all, least)
+		}
+	})
+}
+
+// followsMany follows so many volumes, and counts what came of each.
+func (f fleet) followsMany(ctx context.Context, from, to string, volumes int) (came []*atomic.Int64) {
+	for i := range volumes {
+		came = append(came, often(ctx, time.Minute, func() error { return f.follows(ctx, from, to, fmt.Sprint("1s-", from, i)) }))
+	}
+	return came
+}
+
+// Copies are built all the time.
+func TestNobodyWaitsForEver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		receiverToo bool
+		volumes     int
+		least       int64
+	}{
+		"for a busy sender":                         {false, 3, 10},
+		"for a busy sender, in a long line":         {false, 24, 1},
+		"between a busy sender and a busy receiver": {true, 3, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta")
+				while, end := context.WithTimeout(t.Context(), 3*time.Hour)
+				defer end()
+				f.busy(while, "alpha", "9m", "gamma", "delta", "eta")
+				if tc.receiverToo {
+					f.busy(while, "epsilon", "7m", "beta")
+					f.busy(while, "zeta", "8m", "beta")
+				}
+				synctest.Wait()
+				if all, least := sum(while, f.followsMany(while, "alpha", "beta", tc.volumes)); least < tc.least {
+					t.Errorf("%d snapshots came, %d of one volume", all, least)
+				}
+			})
+		})
+	}
+}
+
+func TestALongLineDoesNotKeepAPodWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, "alpha", "beta", "gamma", "delta", "eta")
+		while, end := context.WithTimeout(t.Context(), 15*time.Minute)
+		defer end()
+		f.busy(while, "alpha", "9m", "gamma", "delta", "eta")
+		f.followsMany(while, "alpha", "beta", 40)
+		time.Sleep(5 * time.Minute)
+		if err := f.follows(while, "alpha", "beta", "1s-for-beta"); err != nil {
+			t.Error(err)
+		}
+		<-while.Done()
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 
@@ -34,6 +35,7 @@ type Streams struct {
 	packer   *wire.Packer
 	pace     func(wire.Want) stream.Pacer
 	queue    *limit.Queue
+	lines    lines
 	dial     func(ctx context.Context, node string) (net.Conn, error)
 	log      logr.Logger
 }
@@ -46,7 +48,7 @@ func NewStreams(identity cert.Identity, pace func(wire.Want) stream.Pacer, dial 
 		return nil, err
 	}
 	identity.Protocol = cert.Stream
-	return &Streams{identity: identity, packer: packer, pace: pace, queue: limit.NewQueue(places), dial: dial, log: log}, nil
+	return &Streams{identity: identity, packer: packer, pace: pace, queue: limit.NewQueue(places), lines: lines{standing: map[string]int{}}, dial: dial, log: log}, nil
 }
 
 // Owners returns the nodes that write to a volume, or are about to, none if that is not known. It does not wait.
@@ -71,11 +73,16 @@ func (s *Streams) Serve(ctx context.Context, listener net.Listener, stock stream
 
 // fetch brings a point of a copy from another node.
 func (s *Streams) fetch(ctx context.Context, r provision.Replicator, f owner.Fetch, limits provision.Limits) error {
-	leave, err := s.queue.Enter(ctx, limit.Request{Volume: f.Volume, Peer: f.From, Direction: limit.Receive, Class: class(f.Base, f.Awaited)})
-	if err != nil {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	turn := &turn{queue: s.queue, lines: &s.lines, giveUp: giveUp, request: limit.Request{
+		Volume: f.Volume, Peer: f.From, Direction: limit.Receive, Class: class(f.Base, f.Awaited),
+	}}
+	if err := turn.enter(ctx); err != nil {
 		return err
 	}
-	defer leave()
+	defer turn.end()
+	defer time.AfterFunc(answers, turn.wait).Stop()
 	conn, err := s.dial(ctx, f.From)
 	if err != nil {
 		return &wire.Error{Reason: wire.Cut, Message: "node " + f.From + " cannot be reached", Cause: err}
@@ -85,7 +92,7 @@ func (s *Streams) fetch(ctx context.Context, r provision.Replicator, f owner.Fet
 		return err
 	}
 	ask := wire.Stream{Volume: f.Volume, From: f.From, Epoch: f.Epoch, Base: f.Base, Target: f.To, Format: r.Abilities().Format}
-	sink := &copies.Sink{Copies: r, Node: s.identity.Node, Volume: f.Volume, Limits: limits}
+	sink := taking{&copies.Sink{Copies: r, Node: s.identity.Node, Volume: f.Volume, Limits: limits}, turn}
 	received, err := stream.Receive(ctx, link, ask, sink, stream.Options{})
 	if received.Committed {
 		return nil // what the sender was told does not matter any more

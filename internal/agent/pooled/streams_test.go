@@ -39,7 +39,9 @@ func pair(t *testing.T, may func(stream.Stock) stream.Stock) (alpha, beta *node)
 		n.address = l.Addr().String()
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
-		go func() { served <- s.Serve(ctx, l, may(n.Stock()), func(context.Context, string) []string { return nil }) }()
+		go func() {
+			served <- s.Serve(ctx, l, may(n.Stock()), func(context.Context, string) []string { return nil })
+		}()
 		t.Cleanup(func() {
 			cancel()
 			if err := <-served; err != nil {
