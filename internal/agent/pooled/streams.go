@@ -153,9 +153,14 @@ type stock struct{ pools *Pools }
 // Open implements stream.Stock.
 func (s stock) Open(ctx context.Context, want wire.Want) (stream.Source, error) {
 	r, _, err := s.pools.of(ctx, want.Volume)
+	if errors.Is(err, provision.ErrNotFound) {
+		err = s.pools.absent(ctx, want.Volume, err)
+	}
 	switch {
 	case errors.Is(err, provision.ErrNotFound):
 		return nil, wire.Errorf(wire.NoSnapshot, "%v", err)
+	case errors.Is(err, provision.ErrUnavailable): // what came of the stream stays with the receiver
+		return nil, wire.Errorf(wire.Busy, "%v", err)
 	case err != nil:
 		return nil, wire.Errorf(wire.Failed, "%v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"berth.dev/berth/internal/agent/pooled"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/memory"
 	"berth.dev/berth/internal/replicate/cert/certtest"
 	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/wire"
@@ -114,6 +117,34 @@ func TestAVolumeThatTheSourceDoesNotHaveIsNoSnapshot(t *testing.T) {
 	must(t, beta.Make(t.Context(), object(), 16*unit))
 	if err := beta.Fetch(t.Context(), owner.Fetch{Volume: volume, From: "alpha", Epoch: epoch, To: point(1)}); wire.ReasonOf(err) != wire.NoSnapshot {
 		t.Errorf("it is told %v", err)
+	}
+}
+
+// A node that has begun anew may not have read its pools yet.
+func TestAHalfStreamStaysWhileThePoolOfItsSourceIsAway(t *testing.T) {
+	alpha, beta := pair(t, all)
+	alpha.made(strings.Repeat("text", 100))
+	must(t, beta.Make(t.Context(), object(), 16*unit))
+	replicator := func(n *node) provision.Replicator { return memory.New(n.disks, nil).Replicator() }
+	s, err := conformance.Send(t.Context(), replicator(alpha), provision.SendRequest{Volume: volume, Target: point(1)})
+	must(t, err)
+	s.From, s.Bytes = "alpha", s.Bytes[:len(s.Bytes)-40]
+	if err := conformance.Receive(t.Context(), replicator(beta), s); err == nil {
+		t.Fatal("a part of a stream is taken for the whole")
+	}
+	half := func() *provision.Receiving {
+		s, err := beta.State(t.Context(), volume)
+		must(t, err)
+		return s.Receiving
+	}
+	if half() == nil {
+		t.Fatal("there is no half stream")
+	}
+	alpha.disks.RemovePool(vg)
+	alpha.read = nil
+	err = beta.Fetch(t.Context(), owner.Fetch{Volume: volume, From: "alpha", Epoch: epoch, To: point(1)})
+	if wire.ReasonOf(err) != wire.Busy || half() == nil {
+		t.Errorf("the source says %v; of the stream there is left %+v", err, half())
 	}
 }
 
