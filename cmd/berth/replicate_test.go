@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,6 +35,42 @@ func TestKeysAreMadeForEachNode(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, st, err)
 		}
 	}
+}
+
+func TestKeysAreMadeForNamesOfNodesOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "keys")
+	if _, err := berth(t, "replicate", "keys", "--dir", dir, "node-1.example.org"); err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, dir)
+	for name, says := range map[string]string{
+		"ca": "its files would replace those of the authority", "Alpha": "lower case", "../alpha": "lower case", "": "lower case", "*controllers": "lower case",
+	} {
+		if _, err := berth(t, "replicate", "keys", "--dir", dir, name); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("for %q: %v", name, err)
+		}
+	}
+	if after := files(t, dir); !maps.Equal(before, after) {
+		t.Errorf("there was %v, and there is %v", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+	}
+}
+
+// files returns what the files below a directory, and those beside it, have in them.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(filepath.Dir(dir), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path) //nolint:gosec // the test has made it
+		found[path] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 func TestACheckOfReplicationSaysWhatItLacks(t *testing.T) {

@@ -25,14 +25,22 @@ import (
 
 // The files of an authority. Those of a node bear its name in place of "ca".
 const (
-	authorityCert = "ca.crt"
-	authorityKey  = "ca.key"
+	authority     = "ca"
+	authorityCert = authority + ".crt"
+	authorityKey  = authority + ".key"
 	authorityLife = 365 * 24 * time.Hour
 )
 
 // WriteKeys writes the certificate and the key of a node into a directory: the authority's are there, or
-// are made first. Certificates are valid for issue.Lifetime. What the node had before is replaced.
+// are made first. Certificates are valid for issue.Lifetime. What the node had before is replaced. A name that is no
+// node's is refused: files bear it.
 func WriteKeys(dir, node string, now time.Time) error {
+	if _, err := cert.NodeOf(cert.Name(node)); err != nil {
+		return fmt.Errorf("node %q: names of nodes have lower case letters, digits, '-' and '.', and begin and end with a letter or a digit", node)
+	}
+	if node == authority {
+		return fmt.Errorf("node %q: its files would replace those of the authority, %s and %s", node, authorityCert, authorityKey)
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -109,12 +117,12 @@ func ReadKeys(dir, node string) (k Keys, err error) {
 	if err != nil {
 		return k, fmt.Errorf("the certificate of node %s: %w (make it by: berth replicate keys --dir %s %s)", node, err, dir, node)
 	}
-	authority, err := os.ReadFile(filepath.Join(dir, authorityCert)) //nolint:gosec // the path is the administrator's
+	roots, err := os.ReadFile(filepath.Join(dir, authorityCert)) //nolint:gosec // the path is the administrator's
 	if err != nil {
 		return k, err
 	}
 	k = Keys{own: &own, roots: x509.NewCertPool()}
-	if !k.roots.AppendCertsFromPEM(bytes.TrimSpace(authority)) {
+	if !k.roots.AppendCertsFromPEM(bytes.TrimSpace(roots)) {
 		return k, fmt.Errorf("%s in %s is no certificate", authorityCert, dir)
 	}
 	return k, nil
