@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,8 +69,11 @@ func schedulers(ctx context.Context, minor string, env []string) (int, error) {
 	if minor != newest {
 		module = "go-" + minor + ".mod"
 	}
-	if _, err := os.Stat(filepath.Join("scheduler", module)); err != nil {
+	switch _, err := os.Stat(filepath.Join("scheduler", module)); {
+	case errors.Is(err, fs.ErrNotExist):
 		return 0, nil
+	case err != nil:
+		return 0, err
 	}
 	provisioner, err := output(ctx, "", "bin/lab", "binary", "csi-provisioner")
 	if err != nil {

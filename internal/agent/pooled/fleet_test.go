@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -133,13 +134,13 @@ func (d door) Addr() net.Addr { return &net.UnixAddr{} }
 type buffered struct {
 	net.Conn
 	written chan []byte
-	context.Context
-	end context.CancelFunc
+	ended   chan struct{}
+	end     func()
 }
 
 func newBuffered(c net.Conn) *buffered {
-	b := &buffered{Conn: c, written: make(chan []byte, 1000)}
-	b.Context, b.end = context.WithCancel(context.Background())
+	b := &buffered{Conn: c, written: make(chan []byte, 1000), ended: make(chan struct{})}
+	b.end = sync.OnceFunc(func() { close(b.ended) })
 	go func() {
 		defer b.end()
 		for {
@@ -148,7 +149,7 @@ func newBuffered(c net.Conn) *buffered {
 				if _, err := c.Write(p); err != nil {
 					return
 				}
-			case <-b.Done():
+			case <-b.ended:
 				return
 			}
 		}
@@ -163,7 +164,7 @@ func (b *buffered) Close() error {
 
 func (b *buffered) Write(p []byte) (int, error) {
 	select {
-	case <-b.Done():
+	case <-b.ended:
 		return 0, net.ErrClosed
 	case b.written <- slices.Clone(p):
 		return len(p), nil
@@ -333,7 +334,7 @@ func TestALongLineDoesNotKeepAPodWaiting(t *testing.T) {
 		defer end()
 		f.busy(while, "alpha", "9m", "gamma", "delta", "eta")
 		f.followsMany(while, "alpha", "beta", 40)
-		time.Sleep(5 * time.Minute)
+		<-time.After(5 * time.Minute)
 		if err := f.follows(while, "alpha", "beta", "1s-for-beta"); err != nil {
 			t.Error(err)
 		}

@@ -44,10 +44,7 @@ func life(p *pair) []func() error {
 		func() error { return a.make() },
 		func() error { return b.make() },
 		open(a, promiseOne),
-		func() error {
-			_, err := a.Format(ctx, provision.FormatRequest{ID: id(1), Filesystem: formatted(a.Filesystem)})
-			return err
-		},
+		format(a),
 		write(a, "first"),
 		take(a, point(one, 1), ""),
 		func() error { return p.move(a, b, none, point(one, 1)) },
@@ -72,6 +69,13 @@ func life(p *pair) []func() error {
 		func() error { return b.r.Release(ctx, id(1), snapshotID(1), point(one, 2)) },
 		func() error { return a.r.Release(ctx, id(1), snapshotID(1), point(one, 2)) },
 		shut(a, three),
+	}
+}
+
+func format(s *side) func() error {
+	return func() error {
+		_, err := s.Format(context.WithoutCancel(s.t.Context()), provision.FormatRequest{ID: id(1), Filesystem: formatted(s.Filesystem)})
+		return err
 	}
 }
 

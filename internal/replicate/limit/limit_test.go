@@ -164,11 +164,11 @@ func TestAStreamThatFollowsDoesNotWaitForEverWhileCopiesAreBuilt(t *testing.T) {
 					ctx, cancel := context.WithTimeout(day, 10*time.Minute)
 					if leave, err := q.Enter(ctx, limit.Request{Volume: volume, Peer: peer, Class: class}); err == nil {
 						begun.Add(1)
-						time.Sleep(lasts)
+						<-time.After(lasts)
 						leave()
 					}
 					cancel()
-					time.Sleep(5 * time.Second)
+					<-time.After(5 * time.Second)
 				}
 			}()
 			return begun
@@ -181,7 +181,7 @@ func TestAStreamThatFollowsDoesNotWaitForEverWhileCopiesAreBuilt(t *testing.T) {
 		if n := followed.Load(); n < 11 {
 			t.Errorf("a place was free about 44 times, and the stream that follows got it %d times", n)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 	})
 }
 

@@ -120,11 +120,16 @@ func (h HostSettings) Reads(devices ...[]string) string {
 
 // passes says whether LVM's patterns let a device through: one of them accepts a name of it, or none rejects one.
 func passes(patterns, names []string) bool {
-	verdicts := ""
+	rejected := false
 	for _, n := range names {
-		verdicts += verdict(patterns, n)
+		switch verdict(patterns, n) {
+		case "a":
+			return true
+		case "r":
+			rejected = true
+		}
 	}
-	return strings.Contains(verdicts, "a") || verdicts == ""
+	return !rejected
 }
 
 // closing are the delimiters of a pattern that end it otherwise than they begin it.
