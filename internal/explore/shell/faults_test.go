@@ -59,19 +59,7 @@ func (w *world) happens(e event) {
 	case peersCut:
 		flag(&m.peersAway)
 	case sanCut:
-		away := []*machine{m}
-		if e.nth == 0 { // the target itself
-			away = w.machines
-			w.count("targets away")
-		}
-		for _, m := range away {
-			w.locked(func() { m.sanAway = true })
-			if e.lasts > waitsForThePath {
-				time.AfterFunc(waitsForThePath, m.shutsDown)
-			}
-			time.AfterFunc(e.lasts, m.sanBack)
-		}
-		later(func() {})
+		later(w.sanCuts(m, e))
 	case relogin:
 		w.relogins(m, v)
 	case targetRestart:
@@ -141,6 +129,28 @@ func (w *world) relogins(m *machine, v *volume) {
 	}
 	_ = v.target.Relogin(m.name)
 	w.count("re-logins")
+}
+
+// sanCuts cuts a machine from the storage network, or all of them if the target itself is away, and returns what ends that.
+// At one moment all have it in one order, so that a seed has one story.
+func (w *world) sanCuts(m *machine, e event) (ends func()) {
+	away := []*machine{m}
+	if e.nth == 0 {
+		away = w.machines
+		w.count("targets away")
+	}
+	each := func(f func(*machine)) func() {
+		return func() {
+			for _, m := range away {
+				f(m)
+			}
+		}
+	}
+	each(func(m *machine) { w.locked(func() { m.sanAway = true }) })()
+	if e.lasts > waitsForThePath {
+		time.AfterFunc(waitsForThePath, each((*machine).shutsDown))
+	}
+	return each((*machine).sanBack)
 }
 
 // sanBack ends a cut of the storage network. Sessions have ended meanwhile.
