@@ -150,22 +150,29 @@ func takeOver(f *NodeFacts) (Action, bool) {
 	}), why)
 }
 
-// stranger is the key of a writer whose epoch is newer than all that the record, the nodes that answer, and a wipe of
-// the disk know of; zero if there is none. The writer may be another volume's: the record is from a backup, and the
-// disk was wiped and handed out since. Where one node writes, repairRecord waits for that.
-func stranger(f *NodeFacts) RawKey {
-	known := knownEpochs(f)
-	for _, k := range f.Disk.Keys {
-		if k.IsLeftByWipe() {
-			known = max(known, k.Number())
+// stranger is the key of a writer that may be another volume's: the record is from a backup, and the disk was wiped and
+// handed out since. Its epoch is newer than all of which the record, the nodes that answer, and a wipe of the disk know. A
+// key of this volume's that is newer than a wipe shows that the disk is still this volume's: the next one's first writer
+// removes those. Zero is no such key. Where one node writes, repairRecord waits for the holder.
+func stranger(f *NodeFacts) (k RawKey) {
+	if !f.Record.Sharing.ManyWriters {
+		return 0
+	}
+	wiped, known := uint64(0), knownEpochs(f)
+	for _, key := range f.Disk.Keys {
+		if key.IsLeftByWipe() {
+			wiped = max(wiped, key.Number())
 		}
 	}
-	for _, k := range f.Disk.Keys {
-		if f.Record.Sharing.ManyWriters && k.Number() > known {
-			return k
+	for _, key := range f.Disk.Keys {
+		if f.Issued(key) && key.Number() > wiped {
+			return 0
+		}
+		if key.Number() > max(known, wiped) {
+			k = key
 		}
 	}
-	return 0
+	return k
 }
 
 // knownEpochs is the highest number of an epoch of the volume that is known here and at the peers.

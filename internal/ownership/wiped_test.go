@@ -129,6 +129,12 @@ func TestAnEpochThatANodeKnowsOfKeepsNoWriterOut(t *testing.T) {
 	expect(t, a, verdict{Record, TakingOver})
 	a = StageRules.Decide(as("b", volume(many, writing("a", e2, Released)), reserved(Key{}), keys))
 	expect(t, a, verdict{Wait, HolderUnknown})
+	// A key of the volume shows that the disk is still the volume's, unless the disk was wiped after that.
+	a = StageRules.Decide(as("b", volume(many, writing("a", e2, Released)), reserved(ofA), keys))
+	expect(t, a, verdict{Record, TakingOver})
+	left := raw(LeftByWipe(Key{Node: "z", Epoch: e3}))
+	a = StageRules.Decide(as("b", volume(many, writing("a", e2, Released)), reserved(ofA), left, keys))
+	expect(t, a, verdict{Wait, HolderUnknown})
 }
 
 // An administrator named a disk that others use, and deletes the volume.
