@@ -16,9 +16,10 @@ const (
 	// steady is how far two renewals of a node are apart that is there, and deaf for how long one had no answer that may
 	// tell others so.
 	steady, deaf = 10 * time.Second, 14 * time.Second
-	// waking is how long the guard of a machine that wakes may take to look at its clock. A guard that died while its
-	// machine slept, or that began anew since, may have left that to the watchdog.
-	waking, unguarded = 2 * time.Second, 12 * time.Second
+	// waking is how long the guard of a machine that wakes may take to look at its clock, and to look again at a volume
+	// that nothing held then, for which a pod was just about to begin. A guard that died while its machine slept, or that
+	// began anew since, may have left that to the watchdog.
+	waking, unguarded = 4 * time.Second, 12 * time.Second
 )
 
 // renewal is one of a guard's Lease: when it was stored, and for how long the guard had had no answer to one then.
