@@ -166,7 +166,7 @@ func TestALUNIsWipedAndGivenToTheNextClaim(t *testing.T) {
 
 func TestALUNThatWasNeverWrittenIsFreeAtOnce(t *testing.T) {
 	a := newArray(t, 1)
-	l := a.lun("new", 2)
+	l := a.lun("new", 2, persistent)
 	v := a.made()
 	if err := a.processes[0].LUNs.Delete(t.Context(), v.ID); err != nil {
 		t.Fatal(err)
