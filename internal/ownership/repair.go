@@ -76,7 +76,8 @@ func repairWriter(f *NodeFacts) (Action, bool) {
 	return mend(f, who.Promise, who)
 }
 
-// needsTheDisk tells whether it matters who else has the disk. A volume that is being deleted leaves it to whoever that is.
+// needsTheDisk tells whether the volume waits until the disk's holder is known. A volume that is being deleted, and that no
+// pod has here, only lets go of the disk.
 func (f *NodeFacts) needsTheDisk() bool { return !f.Record.Deleting || f.Mounted }
 
 // ahead tells whether the promise is a later state of this very record.

@@ -151,9 +151,10 @@ func takeOver(f *NodeFacts) (Action, bool) {
 }
 
 // stranger is the key of a writer that may be another volume's: the record is from a backup, and the disk was wiped and
-// handed out since. Its epoch is newer than all of which the record, the nodes that answer, and a wipe of the disk know. A
-// key of this volume's that is newer than a wipe shows that the disk is still this volume's: the next one's first writer
-// removes those. Zero is no such key. Where one node writes, repairRecord waits for the holder.
+// handed out since, or another cluster names the same disk. Its epoch is newer than all of which the record, the nodes
+// that answer, and a wipe of the disk know. A key of this volume's that is newer than a wipe shows that the disk is
+// still this volume's: the next one's first writer removes those. Zero is no such key. Where one node writes,
+// repairRecord waits for the holder.
 func stranger(f *NodeFacts) (k RawKey) {
 	if !f.Record.Sharing.ManyWriters {
 		return 0

@@ -96,7 +96,8 @@ func TestWhatIsOlderThanTheWipeKeepsNoVolumeFromItsDisk(t *testing.T) {
 	}
 }
 
-// Where one node writes, a registration lets nobody write: only the holder's does.
+// The disk of a volume that one node writes takes the writes of the reservation's holder alone. A node that is only
+// registered writes nothing, so nobody waits for it.
 func TestWhereOneNodeWritesARegistrationKeepsNobodyOut(t *testing.T) {
 	later := Key{Node: "a", Epoch: epoch(9)}.Raw()
 	if a := staged(t, begun(false), Disk{Link: Attached, Keys: []RawKey{later}}); a.Verb != Reserve || a.Expect != 0 {

@@ -23,7 +23,8 @@ const (
 
 // turn is the place to receive of one stream. A place that waits for a sender is idle, and another sender may have
 // something for it. So a stream that waits for long gives its place back, stays in the sender's line, and takes a place
-// again when the sender has one. Asking anew would be simpler, but nobody would know who has waited longest.
+// again when the sender has one. If it asked anew
+// instead, the sender could not tell which stream has waited longest.
 type turn struct {
 	queue   *limit.Queue
 	lines   *lines

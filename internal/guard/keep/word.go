@@ -22,7 +22,8 @@ const (
 
 // Heard is told of each request in which control group the agent's container is. To learn it from Open and Closed alone
 // is too late: an agent that has replaced another one has devices open long before either, and each of them may be
-// refused. A process of the machine itself has no such control group: it is never stopped, and takes nobody's place.
+// refused. For a process outside of all pods agent is empty. The guard stops no such process, and goes on sparing the
+// agent that it knows.
 func (k *Keeper) Heard(agent string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -58,8 +58,8 @@ const (
 
 // Keeper is the guard as the agent sees it.
 type Keeper interface {
-	// Heard is told of the control group of whoever asks, before anything else. It is empty of a process of the
-	// machine itself.
+	// Heard gets the control group of the process that sent a request, before the request is carried out. It is
+	// empty if that process is in no pod.
 	Heard(agent string)
 	Open(e guard.Epoch) (warning string, err error)
 	Close(e guard.Epoch) error

@@ -44,7 +44,7 @@ type Session struct {
 	// Host is the number of its SCSI host.
 	Host int
 	// Units that have been attached in the session and are disks, and the addresses of the others: tapes, changers,
-	// controllers. Berth uses none of those, and somebody may.
+	// controllers. Berth uses none of the others, and another program may.
 	Units  []Unit
 	Others []string
 }

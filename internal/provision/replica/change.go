@@ -85,7 +85,7 @@ func aside(r Record) error { return shared(Record{Branches: r.Branches}, "branch
 
 // shared returns ErrNoSpace if a part of a record is longer than a share.
 func shared(part Record, another string) error {
-	_, err := part.within(share)
+	_, err := within(part, share)
 	if errors.Is(err, provision.ErrNoSpace) {
 		err = fmt.Errorf("%w: the record of the copy has no room for another %s", provision.ErrNoSpace, another)
 	}

@@ -71,10 +71,10 @@ const longest = 15 << 10
 
 // Encode returns the record as it is kept beside the data: as plain text, or packed if that is too long.
 // ErrNoSpace says that it would be too long even so.
-func (r Record) Encode() ([]byte, error) { return r.within(longest) }
+func (r Record) Encode() ([]byte, error) { return within(r, longest) }
 
-// within returns the record in so many bytes at most.
-func (r Record) within(most int) ([]byte, error) {
+// within returns a record in so many bytes at most.
+func within(r Record, most int) ([]byte, error) {
 	type plain Record
 	text, err := json.Marshal(plain(r))
 	if err != nil {

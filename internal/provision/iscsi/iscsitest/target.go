@@ -177,14 +177,15 @@ func (t *Target) execute(s *session, cdb, out []byte) scsi.Result {
 	return illegal(0x20)
 }
 
-func (t *Target) inquiry(cdb []byte) scsi.Result {
+// inquiry answers with the names of the unit.
+func (o *Options) inquiry(cdb []byte) scsi.Result {
 	switch {
 	case cdb[1] != 1:
 		return illegal(0x24)
 	case cdb[2] == 0x80:
-		return scsi.Result{Data: append([]byte{0, 0x80, 0, byte(len(t.Serial))}, t.Serial...)}
+		return scsi.Result{Data: append([]byte{0, 0x80, 0, byte(len(o.Serial))}, o.Serial...)}
 	case cdb[2] == 0x83:
-		name, err := hex.DecodeString(t.Name)
+		name, err := hex.DecodeString(o.Name)
 		if err != nil {
 			panic(err)
 		}
