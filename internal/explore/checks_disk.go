@@ -118,7 +118,7 @@ func (w diskJudge) checkAttachments(old, v *ownership.Volume, p *pending) {
 	if v.ExpireAt.IsZero() && !old.ExpireAt.IsZero() {
 		w.truth.usedAt = w.now
 	}
-	left, gone, forsaken, stuck := 0, 0, 0, 0 // stuck: on its way out where nobody can end it
+	left, gone, forsaken, stuck := 0, 0, 0, 0 // stuck: on its way out where no node can end it
 	for _, e := range v.Replicas {
 		before, had := old.Replica(e.Node)
 		switch at := uint8(1) << indexOf(e.Node); {

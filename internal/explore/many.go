@@ -54,7 +54,7 @@ func (w ending) endureWriters(dead int) {
 	w.faults().crash(dead)
 	w.faults().unwant(dead)
 	if w.diskJudge().helpless() {
-		return // nobody may say that the dead node is shut out
+		return // no node may say that the dead one is shut out
 	}
 	epoch := w.server.current.volume.On(names[dead]).Epoch
 	for range enduring {

@@ -54,7 +54,7 @@ func join(f *NodeFacts) (Action, bool) {
 	return next()
 }
 
-// protect has a writer that is registered reserve the disk again if nobody holds the reservation: such a disk takes the
+// protect has a writer that is registered reserve the disk again if no node holds the reservation: such a disk takes the
 // writes of nodes that were shut out, too. The writer itself gains nothing by it. It also takes away the registration
 // of a writer that was fenced by a proof about its machine: no node was asked to, and the others go on writing.
 func protect(f *NodeFacts) (Action, bool) {

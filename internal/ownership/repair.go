@@ -54,7 +54,7 @@ func repairRecord(f *NodeFacts) (Action, bool) {
 	return mend(f, best, who)
 }
 
-// repairWriter mends what the record says of one writer of several, by what its node knows. Nobody else can know
+// repairWriter mends what the record says of one writer of several, by what its node knows. No other node can know
 // better. An epoch that the node has not opened, or gave up, needs no mending.
 func repairWriter(f *NodeFacts) (Action, bool) {
 	for _, k := range append(slices.Clone(f.Disk.Keys), f.Disk.Holder) {

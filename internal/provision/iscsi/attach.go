@@ -83,15 +83,15 @@ func (c call) attach(ctx context.Context) error {
 // accept refuses a disk that is another one, and a target that does not keep the promises: early, so that the
 // attachment says so. What the promises are for is reserved later, and reserve asks again.
 func (c call) accept(ctx context.Context, at place) error {
-	dev, err := c.open(ctx, at, false)
+	n, err := c.open(ctx, at, false)
 	if err != nil {
 		return err
 	}
-	defer dev.Close()
-	if err := c.promises(ctx, dev); err != nil {
+	defer n.dev.Close()
+	if err := n.promises(ctx); err != nil {
 		return err
 	}
-	if _, err := c.execute(ctx, dev, scsi.ReadReservation()); err != nil {
+	if _, err := n.execute(ctx, scsi.ReadReservation()); err != nil {
 		return fmt.Errorf("target %s has no persistent reservations: %w", c.Target, err)
 	}
 	return nil

@@ -122,29 +122,30 @@ func (c call) foreignHosts() (map[int]bool, error) {
 	return hosts, nil
 }
 
-// open opens the device of a disk and proves that it is the disk. idle says that nothing may have it
-// open: it is then opened exclusively, so that nothing mounts it meanwhile.
-func (c call) open(ctx context.Context, at place, idle bool) (Device, error) {
+// open opens the device of a disk and proves that it is the disk. The caller closes it. idle says that nothing may
+// have it open: it is then opened exclusively, so that nothing mounts it meanwhile.
+func (c call) open(ctx context.Context, at place, idle bool) (nexus, error) {
 	if err := c.usable(at); err != nil {
-		return nil, err
+		return nexus{}, err
 	}
 	if idle {
 		if err := c.idle(at); err != nil {
-			return nil, err
+			return nexus{}, err
 		}
 	}
 	dev, err := c.c.Kernel.Open(*at.unit, idle)
 	switch {
 	case errors.Is(err, ErrBusy):
-		return nil, fmt.Errorf("%w: %s is mounted, or another device is made of it", provision.ErrInUse, at.unit.Path)
+		return nexus{}, fmt.Errorf("%w: %s is mounted, or another device is made of it", provision.ErrInUse, at.unit.Path)
 	case err != nil:
-		return nil, provision.Unavailable(fmt.Errorf("opening %s: %w", at.unit.Path, err))
+		return nexus{}, provision.Unavailable(fmt.Errorf("opening %s: %w", at.unit.Path, err))
 	}
-	if err := c.prove(ctx, dev); err != nil {
+	n := nexus{c, dev}
+	if err := n.prove(ctx); err != nil {
 		dev.Close()
-		return nil, err
+		return nexus{}, err
 	}
-	return dev, nil
+	return n, nil
 }
 
 // idle returns nil if nothing on the node has the disk open.
@@ -181,23 +182,29 @@ func activated(u *Unit) string {
 // target, so a world-wide name is better.
 const serialScheme = "serial."
 
+// nexus is a call that has the disk's device open, in the session to which the target answers (SAM-5's I_T_L nexus).
+type nexus struct {
+	call
+	dev Device
+}
+
 // prove compares what the unit says of itself with the disk's identity.
-func (c call) prove(ctx context.Context, dev Device) error {
-	want := string(c.disk.Identity)
+func (n nexus) prove(ctx context.Context) error {
+	want := string(n.disk.Identity)
 	if serial, ok := strings.CutPrefix(want, serialScheme); ok {
-		b, err := c.execute(ctx, dev, scsi.Inquiry(scsi.UnitSerialNumber))
+		b, err := n.execute(ctx, scsi.Inquiry(scsi.UnitSerialNumber))
 		if err != nil {
 			return err
 		}
 		got, err := scsi.Serial(b)
-		return c.compare(err, got == serial && serial != "", strconv.Quote(serialScheme+got))
+		return n.compare(err, got == serial && serial != "", strconv.Quote(serialScheme+got))
 	}
-	b, err := c.execute(ctx, dev, scsi.Inquiry(scsi.DeviceIdentification))
+	b, err := n.execute(ctx, scsi.Inquiry(scsi.DeviceIdentification))
 	if err != nil {
 		return err
 	}
 	names, err := scsi.Names(b)
-	return c.compare(err, slices.Contains(names, strings.ToLower(want)), fmt.Sprintf("%q", names))
+	return n.compare(err, slices.Contains(names, strings.ToLower(want)), fmt.Sprintf("%q", names))
 }
 
 func (c call) compare(err error, same bool, says string) error {
@@ -220,12 +227,12 @@ const (
 
 // execute sends a command and returns the answer's data. A target tells each session once of what
 // happened since (UNIT ATTENTION), in place of executing a command, which is then sent again.
-func (c call) execute(ctx context.Context, dev Device, command scsi.Command) ([]byte, error) {
+func (n nexus) execute(ctx context.Context, command scsi.Command) ([]byte, error) {
 	for range attentions {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		r, err := dev.Execute(command, commandLimit)
+		r, err := n.dev.Execute(command, commandLimit)
 		if err != nil {
 			return nil, provision.Unavailable(fmt.Errorf("sending %s: %w", command.Name, err))
 		}
@@ -235,7 +242,7 @@ func (c call) execute(ctx context.Context, dev Device, command scsi.Command) ([]
 		case err == nil:
 			return r.Data, nil
 		case isSense && sense.Key == scsi.UnitAttention:
-			c.proved = nil
+			n.proved = nil
 			continue
 		case isSense && sense.Key == scsi.IllegalRequest:
 			return nil, fmt.Errorf("%w: the target refuses %s: %w", provision.ErrUnsupported, command.Name, err)

@@ -50,39 +50,36 @@ func (p *proof) unchanged(keys scsi.Registrations, r scsi.Reservation) bool {
 	return slices.Equal(p.keys, keys.Keys) && before == r
 }
 
-// prover reads the state of a unit in a session that was looked up before.
-type prover struct{ call }
-
-// study remembers what its reading has proved.
-func (c prover) study(ctx context.Context, dev Device, s *Session) (state, error) {
-	found, err := c.read(ctx, dev)
+// study reads the state, and remembers what that has proved of the session, which was looked up before.
+func (n nexus) study(ctx context.Context, s *Session) (state, error) {
+	found, err := n.read(ctx)
 	switch {
 	case err != nil:
-		c.proved = nil
-	case c.proved != nil:
-		c.proved.session, c.proved.connection, c.proved.at = s.Name, s.Connection, time.Now()
+		n.proved = nil
+	case n.proved != nil:
+		n.proved.session, n.proved.connection, n.proved.at = s.Name, s.Connection, time.Now()
 	}
 	return found, err
 }
 
 // trust is study if nothing is proved, or something has changed.
-func (c prover) trust(ctx context.Context, dev Device, s *Session) (state, error) {
-	p := c.proved
+func (n nexus) trust(ctx context.Context, s *Session) (state, error) {
+	p := n.proved
 	if p == nil || !p.of(s) {
-		return c.study(ctx, dev, s)
+		return n.study(ctx, s)
 	}
-	keys, err := c.keys(ctx, dev)
+	keys, err := n.keys(ctx)
 	if err != nil {
 		return state{}, err
 	}
-	r, err := c.reservation(ctx, dev)
+	r, err := n.reservation(ctx)
 	if err != nil {
 		return state{}, err
 	}
-	if c.proved != p || !p.unchanged(keys, r) { // the target reported a condition meanwhile
-		return c.study(ctx, dev, s)
+	if n.proved != p || !p.unchanged(keys, r) { // the target reported a condition meanwhile
+		return n.study(ctx, s)
 	}
-	found, err := judge(c.kind(), p.own, keys, r)
+	found, err := judge(n.kind(), p.own, keys, r)
 	found.refused = p.refused
 	return found, err
 }

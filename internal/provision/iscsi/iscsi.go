@@ -214,12 +214,12 @@ func (underWayError) Unwrap() error { return provision.ErrUnavailable }
 
 // Look implements shared.Disks.
 func (p *Disks) Look(ctx context.Context, d shared.Disk) (shared.View, error) {
-	return p.view(ctx, d, prover.study)
+	return p.view(ctx, d, nexus.study)
 }
 
 // Glance implements shared.Glancer.
 func (p *Disks) Glance(ctx context.Context, d shared.Disk) (shared.View, error) {
-	return p.view(ctx, d, prover.trust)
+	return p.view(ctx, d, nexus.trust)
 }
 
 func (p *Disks) view(ctx context.Context, d shared.Disk, read reader) (shared.View, error) {
@@ -247,8 +247,8 @@ func (p *Disks) underWay(d shared.Disk) shared.View {
 		Program, s.program.UTC().Format(time.RFC3339)))
 }
 
-// reader is a method of prover.
-type reader func(prover, context.Context, Device, *Session) (state, error)
+// reader is study or trust.
+type reader func(nexus, context.Context, *Session) (state, error)
 
 func (c call) look(ctx context.Context, read reader) (shared.View, error) {
 	at, err := c.find()
@@ -264,12 +264,12 @@ func (c call) look(ctx context.Context, read reader) (shared.View, error) {
 	case at.session.LoggedIn && at.unit.State == givenUp:
 		return failed(fmt.Sprintf("the kernel has given unit %s up (%s); it is attached anew when nothing has it open", at.unit.Address, givenUp)), nil
 	}
-	dev, err := c.open(ctx, at, false)
+	n, err := c.open(ctx, at, false)
 	if err != nil {
 		return shared.View{}, err
 	}
-	defer dev.Close()
-	state, err := read(prover{c}, ctx, dev, at.session)
+	defer n.dev.Close()
+	state, err := read(n, ctx, at.session)
 	if err != nil {
 		return shared.View{}, err
 	}
@@ -291,17 +291,17 @@ func (p *Disks) Register(ctx context.Context, d shared.Disk, key ownership.RawKe
 		if err != nil {
 			return err
 		}
-		dev, err := c.open(ctx, at, use == shared.Idle)
+		n, err := c.open(ctx, at, use == shared.Idle)
 		if err != nil {
 			return err
 		}
-		defer dev.Close()
+		defer n.dev.Close()
 		if use == shared.Idle {
 			// Pages are dropped before the session may write: while the reservation is another
 			// session's, the target refuses them. Sync takes their error off the device, so that
 			// the next flush does not report it.
-			_ = dev.Sync()
-			if err := dev.Drop(); err != nil {
+			_ = n.dev.Sync()
+			if err := n.dev.Drop(); err != nil {
 				return provision.Unavailable(fmt.Errorf("dropping the pages of %s: %w", at.unit.Path, err))
 			}
 			if err := c.c.Kernel.Rescan(*at.unit); err != nil {
@@ -310,32 +310,32 @@ func (p *Disks) Register(ctx context.Context, d shared.Disk, key ownership.RawKe
 			c.lost = false
 		}
 		if use == shared.Idle && c.disk.ManyWriters {
-			return c.enter(ctx, dev, uint64(key))
+			return n.enter(ctx, uint64(key))
 		}
-		return c.register(ctx, dev, uint64(key))
+		return n.register(ctx, uint64(key))
 	})
 }
 
 // Reserve implements shared.Disks.
 func (p *Disks) Reserve(ctx context.Context, d shared.Disk, expect, key ownership.RawKey) error {
-	return p.with(ctx, d, "reserve", func(ctx context.Context, c call, dev Device) error {
-		return c.reserve(ctx, dev, uint64(expect), uint64(key))
+	return p.with(ctx, d, "reserve", func(ctx context.Context, n nexus) error {
+		return n.reserve(ctx, uint64(expect), uint64(key))
 	})
 }
 
 // with lets f use the open device of a disk that is attached.
-func (p *Disks) with(ctx context.Context, d shared.Disk, name string, f func(context.Context, call, Device) error) error {
+func (p *Disks) with(ctx context.Context, d shared.Disk, name string, f func(context.Context, nexus) error) error {
 	return p.do(ctx, d, name, func(ctx context.Context, c call) error {
 		at, err := c.attached()
 		if err != nil {
 			return err
 		}
-		dev, err := c.open(ctx, at, false)
+		n, err := c.open(ctx, at, false)
 		if err != nil {
 			return err
 		}
-		defer dev.Close()
-		return f(ctx, c, dev)
+		defer n.dev.Close()
+		return f(ctx, n)
 	})
 }
 
@@ -346,16 +346,16 @@ func (p *Disks) Flush(ctx context.Context, d shared.Disk) error {
 		if err != nil {
 			return err
 		}
-		dev, err := c.open(ctx, at, true)
+		n, err := c.open(ctx, at, true)
 		if err != nil {
 			return err
 		}
-		defer dev.Close()
-		if err := errors.Join(dev.Sync(), dev.Drop()); err != nil {
+		defer n.dev.Close()
+		if err := errors.Join(n.dev.Sync(), n.dev.Drop()); err != nil {
 			c.lost = true
 			return provision.Unavailable(fmt.Errorf("flushing %s: %w", at.unit.Path, err))
 		}
-		state, err := c.read(ctx, dev)
+		state, err := n.read(ctx)
 		switch {
 		case err != nil:
 			return err

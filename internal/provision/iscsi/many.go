@@ -36,12 +36,12 @@ func (s *state) view() ownership.Disk {
 
 // refused asks whether the target refuses the session although it is registered. It is asked to release a
 // reservation, which only tells that to a session that does not hold it. The type is another one than the
-// reservation's: that releases nothing whoever holds it.
-func (c call) refused(ctx context.Context, dev Device, s state) (bool, error) {
-	if !c.disk.ManyWriters || !s.registrants || s.holding || s.own == 0 {
+// reservation's, so that nothing is released.
+func (n nexus) refused(ctx context.Context, s state) (bool, error) {
+	if !n.disk.ManyWriters || !s.registrants || s.holding || s.own == 0 {
 		return false, nil
 	}
-	err := c.ask(ctx, dev, scsi.Release(s.own, writeExclusive))
+	err := n.ask(ctx, scsi.Release(s.own, writeExclusive))
 	switch {
 	case errors.Is(err, provision.ErrConflict):
 		return true, nil
@@ -53,24 +53,24 @@ func (c call) refused(ctx context.Context, dev Device, s state) (bool, error) {
 
 // enter registers the session, which writes then. A target that refuses it nevertheless forgets it first. Nothing on the
 // node has the disk open meanwhile, and the session does not hold the reservation, which would go with it.
-func (c call) enter(ctx context.Context, dev Device, key uint64) error {
-	if err := c.register(ctx, dev, key); err != nil || key == 0 {
+func (n nexus) enter(ctx context.Context, key uint64) error {
+	if err := n.register(ctx, key); err != nil || key == 0 {
 		return err
 	}
-	s, err := c.read(ctx, dev)
+	s, err := n.read(ctx)
 	if err != nil || s.own != key || !s.refused || s.holder == key {
 		return err
 	}
-	if err := c.register(ctx, dev, 0); err != nil {
+	if err := n.register(ctx, 0); err != nil {
 		return err
 	}
-	return c.register(ctx, dev, key)
+	return n.register(ctx, key)
 }
 
-// admit is reserve for a disk that several nodes write. A disk that nobody has reserved is reserved before a
-// registration is taken away: without a reservation that would shut nobody out.
-func (c call) admit(ctx context.Context, dev Device, expect, key uint64) error {
-	s, err := c.read(ctx, dev)
+// admit is reserve for a disk that several nodes write. A disk without a reservation is reserved before a
+// registration is taken away: otherwise that would shut no session out.
+func (n nexus) admit(ctx context.Context, expect, key uint64) error {
+	s, err := n.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,12 +78,12 @@ func (c call) admit(ctx context.Context, dev Device, expect, key uint64) error {
 		return err
 	}
 	if !s.reserved {
-		err = c.change(ctx, dev, scsi.Reserve(key, registrantsOnly))
+		err = n.change(ctx, scsi.Reserve(key, registrantsOnly))
 	}
 	if err == nil && expect != 0 {
-		err = c.preempt(ctx, dev, key, expect)
+		err = n.preempt(ctx, key, expect)
 	}
-	return c.admitted(ctx, dev, expect, key, err)
+	return n.admitted(ctx, expect, key, err)
 }
 
 // admits says whether admit has something to do, and may do it.
@@ -107,11 +107,11 @@ func (s *state) admits(expect, key uint64) (done bool, err error) {
 
 // admitted reads what a change has done. One whose answer is lost, or that was sent twice, has no other answer: the
 // second time a target knows no such key any more.
-func (c call) admitted(ctx context.Context, dev Device, expect, key uint64, changed error) error {
+func (n nexus) admitted(ctx context.Context, expect, key uint64, changed error) error {
 	if errors.Is(changed, provision.ErrUnsupported) {
 		return changed
 	}
-	s, err := c.read(ctx, dev)
+	s, err := n.read(ctx)
 	gone := expect != 0 && expect != key && !slices.Contains(s.keys, expect)
 	switch {
 	case err != nil && changed != nil:

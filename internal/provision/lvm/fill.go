@@ -24,11 +24,11 @@ var errAsleep = errors.New("LVM activated it and the kernel does not know it")
 
 // kernelStatus asks the kernel for the status of a thin pool; the zero status if it
 // is not active.
-func (p *reader) kernelStatus(name, thin string) group.ThinStatus {
+func kernelStatus(devices Devices, name, thin string) group.ThinStatus {
 	mapping := group.MappingName(name, thin)
 	// A pool with volumes has a device of its own below the one that bears its name.
 	for _, device := range []string{mapping + "-tpool", mapping} {
-		kind, status, err := p.config.Devices.Target(device)
+		kind, status, err := devices.Target(device)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
@@ -53,7 +53,7 @@ func (p *reader) look(name string, pools ...string) (news bool) {
 		if thin == "" {
 			continue
 		}
-		status := p.kernelStatus(name, thin)
+		status := kernelStatus(p.config.Devices, name, thin)
 		p.onPool(name, thin, func(pool *group.ThinPool) {
 			pool.Kernel = status
 			if status.Live() {

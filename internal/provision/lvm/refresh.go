@@ -127,7 +127,7 @@ func (p *reader) query(ctx context.Context, groups ...string) (group.Answer, err
 	after := p.mapped()
 	for _, g := range a.Groups {
 		for name, pool := range g.Pools {
-			pool.Kernel = p.kernelStatus(g.Name, name)
+			pool.Kernel = kernelStatus(p.config.Devices, g.Name, name)
 			pool.Suspended = before.suspends(g.Name, name) && after.suspends(g.Name, name)
 		}
 	}

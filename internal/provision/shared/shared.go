@@ -119,7 +119,7 @@ type Disks interface {
 	// reservation has not changed.
 	//
 	// Of a disk that several nodes write, Reserve takes the registrations away that have the key expect, and aborts
-	// the commands of their sessions; zero takes none away, and is for a disk that nobody has reserved. Then the disk is
+	// the commands of their sessions; zero takes none away, and is for a disk without a reservation. Then the disk is
 	// reserved for all that are registered, by whomever. The error is ErrConflict if no registration has the key
 	// expect, if another session has reserved the disk and expect is zero, if the session is not registered under key,
 	// or would end its own registration. It also is if the disk was reserved in another way under another key than

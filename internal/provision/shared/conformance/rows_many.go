@@ -48,7 +48,7 @@ func (f *fixture) alone(do func()) {
 	f.Disk.ManyWriters = true
 }
 
-// join registers a node, and reserves the disk if nobody has.
+// join registers a node, and reserves the disk if no node has.
 func (f *fixture) join(node string, k ownership.RawKey) {
 	f.t.Helper()
 	f.ok(f.Node(node).Register(f.t.Context(), f.Disk, k, shared.Idle))
@@ -58,7 +58,7 @@ func (f *fixture) join(node string, k ownership.RawKey) {
 	f.shares(node, k, f.look(node).Holder, f.look(node).Keys...)
 }
 
-// expel shuts out whoever is registered under a key.
+// expel shuts out the sessions that are registered under a key.
 func (f *fixture) expel(node string, victim, k ownership.RawKey) {
 	f.t.Helper()
 	f.ok(f.Node(node).Reserve(f.t.Context(), f.Disk, victim, k))
