@@ -167,7 +167,11 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		p.LUNs = luns.New(own, live, p.Volumes, watchers)
 	}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }
-	shown.MustRegister(&metrics.Cluster{Objects: own, Away: beats.Away, Nodes: o.Driver.Pools, Elected: m.Elected()})
+	figures := &metrics.Cluster{Objects: own, Away: beats.Away, Nodes: o.Driver.Pools, Elected: m.Elected()}
+	if overseer != nil {
+		figures.Silences = overseer.Contact.Silences
+	}
+	shown.MustRegister(figures)
 	return p, errors.Join(m.Add(everywhere(feed)), p.addServers(o, shown))
 }
 

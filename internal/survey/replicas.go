@@ -121,6 +121,22 @@ func RoleOf(v *ownership.Volume, e *ownership.Replica) string {
 	return RoleStandby
 }
 
+// Standbys returns how many standbys a volume is to have, and how many would take over now: they are ready, and away
+// says of their nodes that they answer. A volume that no node writes is to have none: what is attached then is detached
+// after a while.
+func Standbys(v *v1alpha1.Volume, away func(node string) string) (shall, ready int) {
+	owners := v.Status.Ownership.Owners()
+	if len(owners) == 0 {
+		return 0, 0
+	}
+	for _, r := range v.Status.Ownership.Replicas {
+		if r.State == v1alpha1.OwnedReady && !slices.Contains(owners, r.Node) && away(r.Node) == "" {
+			ready++
+		}
+	}
+	return max(0, int(v.Spec.Replication.Factor)-len(owners)), ready
+}
+
 // waits fills in what the volume waits for, in place of what its replica waits for.
 func waits(row *Replica, v *v1alpha1.Volume) {
 	w := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionWaiting)

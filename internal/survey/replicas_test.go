@@ -124,6 +124,38 @@ func TestReplicasAreListedWithWhatTheyWaitFor(t *testing.T) {
 	}
 }
 
+func TestAStandbyCountsIfItsNodeWouldTakeOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit        func(*v1alpha1.Volume)
+		away        string
+		shall, take int
+	}{
+		"it is ready":        {shall: 1, take: 1},
+		"its node is away":   {away: "n1", shall: 1},
+		"it is not ready":    {edit: func(v *v1alpha1.Volume) { v.Status.Ownership.Replicas[0].State = v1alpha1.OwnedSyncing }, shall: 1},
+		"no node writes":     {edit: func(v *v1alpha1.Volume) { v.Status.Ownership.Primary.Phase = v1alpha1.PrimaryReleased }},
+		"no record is there": {edit: func(v *v1alpha1.Volume) { v.Status.Ownership = nil }},
+		"several nodes write, and the third needs no standby": {edit: several, take: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.edit == nil {
+				test.edit = func(*v1alpha1.Volume) {}
+			}
+			c, _, _ := well()
+			c = shared(c, test.edit)
+			away := func(node string) string {
+				if node == test.away {
+					return "the Node is not ready"
+				}
+				return ""
+			}
+			if shall, take := survey.Standbys(&c.Volumes[len(c.Volumes)-1], away); shall != test.shall || take != test.take {
+				t.Errorf("it shall have %d, and %d would take over; want %d and %d", shall, take, test.shall, test.take)
+			}
+		})
+	}
+}
+
 func TestAVolumeIsFoundByItsNameAndByItsClaim(t *testing.T) {
 	c, _, _ := well()
 	c = shared(c)

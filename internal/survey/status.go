@@ -78,6 +78,7 @@ func (c Cluster) Status(p Programs) Status {
 			s.problem("volume %s%s is %s: %s", v.Name, claimOf(v), v.State, v.Message)
 		}
 	}
+	s.standbys(c)
 	s.luns(c.LUNs)
 	s.claims(c)
 	s.Orphans = len(quarantine.Find(c.StorageNodes, c.Volumes, c.Snapshots))
@@ -85,6 +86,18 @@ func (c Cluster) Status(p Programs) Status {
 		s.problem("data and objects have lost each other %d times: see kubectl berth orphans", s.Orphans)
 	}
 	return s
+}
+
+// standbys adds the volumes that no node could take over.
+func (s *Status) standbys(c Cluster) {
+	claims := c.claimsOfVolumes()
+	for i := range c.Volumes {
+		v := &c.Volumes[i]
+		if shall, ready := Standbys(v, c.Heartbeats.Away); shall > 0 && ready == 0 {
+			of := claimOf(Volume{Namespace: claims[v.Name].namespace, Claim: claims[v.Name].name})
+			s.problem("volume %s%s has no standby that is ready: kubectl berth replicas %s says why", v.Name, of, v.Name)
+		}
+	}
 }
 
 func (s *Status) problem(format string, args ...any) {

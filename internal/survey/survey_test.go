@@ -165,6 +165,9 @@ func TestEachProblemIsToldWithAWayOn(t *testing.T) {
 		"a volume's device is gone": {func(c *survey.Cluster, _ *survey.Programs, _ silent) {
 			c.Volumes[0].Status.Replicas[0].State, c.Volumes[0].Status.Replicas[0].Message = v1alpha1.ReplicaFailed, "its device is gone"
 		}, "of claim shop/data is Failed: its device is gone"},
+		"no node would take a shared disk over": {func(c *survey.Cluster, _ *survey.Programs, _ silent) {
+			*c = shared(*c, func(v *v1alpha1.Volume) { v.Status.Ownership.Replicas[0].State = v1alpha1.OwnedSyncing })
+		}, "of claim shop/demo has no standby that is ready: kubectl berth replicas " + disk + " says why"},
 		"a claim of a pod waits": {func(c *survey.Cluster, _ *survey.Programs, _ silent) {
 			c.Claims = append(c.Claims, claim)
 			pod := c.Pods[0].DeepCopy()

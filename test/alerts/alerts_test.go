@@ -121,6 +121,8 @@ var stories = map[string]struct{ fires, quiet history }{
 	"BerthThinPoolNearlyFull": {fires: thin("metadata", 0.96), quiet: thin("metadata", 0.9)},
 	"BerthVolumeNotReady":     {fires: volume("Failed"), quiet: sharedDisk("Waiting")}, // which has an alert of its own
 	"BerthSharedDiskWaits":    {fires: sharedDisk("Waiting"), quiet: sharedDisk("Ready").and(volume("Waiting"))},
+	"BerthNoStandby":          {fires: standbys("pvc-4", 2, 0).and(standbys("pvc-5", 2, 2)), quiet: standbys("pvc-4", 2, 1).and(standbys("pvc-5", 0, 0))},
+	"BerthGuardSilent":        {fires: history{}.always(`berth_guard_silent_seconds{node="n1"}`, 90), quiet: history{}.always(`berth_guard_silent_seconds{node="n1"}`, 8)},
 	"BerthVolumeNotDeleted":   {fires: volume("Deleting"), quiet: volume("Failed")},
 	"BerthOrphans": {
 		fires: history{}.always(`berth_agent_orphaned_volumes{node="n1"}`, 0).always(`berth_agent_orphaned_snapshots{node="n1"}`, 1),
@@ -159,6 +161,11 @@ func volume(state string) history {
 
 func sharedDisk(state string) history {
 	return history{}.always(`berth_volume_state{job="berth-disk-controller",volume="pvc-4",`+claim+`,state="`+state+`"}`, 1)
+}
+
+func standbys(volume string, wanted, ready float64) history {
+	of := `{job="berth-disk-controller",pod="a",volume="` + volume + `",` + claim + `}`
+	return history{}.always(`berth_volume_standbys_wanted`+of, wanted).always(`berth_volume_standbys_ready`+of, ready)
 }
 
 func leading(job string, a, b float64) history {

@@ -23,6 +23,9 @@ type Cluster struct {
 	Objects client.Reader
 	// Away returns why a node does not answer, or nothing.
 	Away func(node string) string
+	// Silences returns for how long the guard of each node has not been seen to renew its Lease; nil where the driver
+	// needs no guards.
+	Silences func() map[string]time.Duration
 	// Nodes says whether nodes are shown, too. The controllers of one driver show them, so that each is counted
 	// once.
 	Nodes bool
@@ -43,12 +46,15 @@ var (
 	capacity  = prometheus.NewDesc("berth_volume_capacity_bytes", "Bytes of a volume that its claim asked for.", ofVolume, nil)
 	allocated = prometheus.NewDesc("berth_volume_allocated_bytes", "Bytes that a replica of a volume takes of its pool.", append(ofVolume, "node"), nil)
 	state     = prometheus.NewDesc("berth_volume_state", "1 for the state of a volume.", append(ofVolume, "state"), nil)
+	wanted    = prometheus.NewDesc("berth_volume_standbys_wanted", "Standbys that a shared disk is to have; 0 while no node writes.", ofVolume, nil)
+	standing  = prometheus.NewDesc("berth_volume_standbys_ready", "Standbys of a shared disk that are ready, on nodes that answer.", ofVolume, nil)
+	silence   = prometheus.NewDesc("berth_guard_silent_seconds", "How long the guard of a node that answers was not seen to renew its Lease.", []string{"node"}, nil)
 	nodeState = prometheus.NewDesc("berth_node_state", "1 for the state of a node with an agent: Ready, NotReady or Away.", []string{"node", "state"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *Cluster) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{leading, capacity, allocated, state, nodeState} {
+	for _, d := range []*prometheus.Desc{leading, capacity, allocated, state, wanted, standing, silence, nodeState} {
 		out <- d
 	}
 }
@@ -74,23 +80,30 @@ func (c *Cluster) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	for i := range volumes.Items {
-		volume(&volumes.Items[i], gauge)
-	}
-	if !c.Nodes {
-		return
+		c.volume(&volumes.Items[i], gauge)
 	}
 	var nodes v1alpha1.StorageNodeList
 	if err := c.Objects.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		out <- prometheus.NewInvalidMetric(nodeState, err)
 		return
 	}
+	var silent map[string]time.Duration
+	if c.Silences != nil {
+		silent = c.Silences()
+	}
 	for i := range nodes.Items {
-		gauge(nodeState, 1, nodes.Items[i].Name, c.stateOf(&nodes.Items[i]))
+		n := &nodes.Items[i]
+		if c.Nodes {
+			gauge(nodeState, 1, n.Name, c.stateOf(n))
+		}
+		if d, known := silent[n.Name]; known && c.Away(n.Name) == "" {
+			gauge(silence, d.Seconds(), n.Name)
+		}
 	}
 }
 
 // volume shows one volume. A volume that no claim has shows empty names.
-func volume(v *v1alpha1.Volume, gauge func(*prometheus.Desc, float64, ...string)) {
+func (c *Cluster) volume(v *v1alpha1.Volume, gauge func(*prometheus.Desc, float64, ...string)) {
 	labels := [4]string{v.Name, "", "", v.Spec.PoolClass}
 	if ref := v.Spec.ClaimRef; ref != nil {
 		labels[1], labels[2] = ref.Namespace, ref.Name
@@ -103,6 +116,11 @@ func volume(v *v1alpha1.Volume, gauge func(*prometheus.Desc, float64, ...string)
 	}
 	is, _ := survey.StateOf(v)
 	gauge(state, 1, append(labels[:], is)...)
+	if v.Spec.Replication.Kind != "" {
+		shall, ready := survey.Standbys(v, c.Away)
+		gauge(wanted, float64(shall), labels[:]...)
+		gauge(standing, float64(ready), labels[:]...)
+	}
 }
 
 func (c *Cluster) stateOf(n *v1alpha1.StorageNode) string {

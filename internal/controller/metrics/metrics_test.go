@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -89,19 +90,36 @@ func shop() *Cluster {
 	}
 }
 
-// sharedDisks are what the controllers of shared disks see: one volume waits.
+// sharedDisks are what the controllers of shared disks see: one volume waits, one has a standby that would take over, and
+// one has none: the disk of one standby is not attached, and the node of the other does not answer.
 func sharedDisks() *Cluster {
-	shared := func(waiting metav1.ConditionStatus) func(*v1alpha1.Volume) {
+	shared := func(waiting metav1.ConditionStatus, replicas ...v1alpha1.OwnedReplica) func(*v1alpha1.Volume) {
 		return func(v *v1alpha1.Volume) {
-			v.Spec.Driver, v.Spec.PoolClass, v.Spec.Replication.Kind = v1alpha1.DiskDriverName, "san", v1alpha1.ReplicationAttachments
-			v.Status.Ownership = &v1alpha1.Ownership{}
+			v.Spec.Driver, v.Spec.PoolClass = v1alpha1.DiskDriverName, "san"
+			v.Spec.Replication = v1alpha1.Replication{Kind: v1alpha1.ReplicationAttachments, Factor: 3}
+			v.Status.Ownership = &v1alpha1.Ownership{Replicas: replicas}
+			if len(replicas) > 0 {
+				v.Status.Ownership.Primary = v1alpha1.Primary{Node: replicas[0].Node, Phase: v1alpha1.PrimaryActive}
+			}
 			v.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionWaiting, Status: waiting, Message: "it waits"}}
 		}
 	}
+	owned := func(node string, state v1alpha1.OwnedState) v1alpha1.OwnedReplica {
+		return v1alpha1.OwnedReplica{Node: node, State: state}
+	}
 	c := shop()
 	c.Nodes = false
-	c.Objects = &objects{volumes: []v1alpha1.Volume{volumeOf("pvc-4", "disk", shared(metav1.ConditionTrue)), volumeOf("pvc-5", "other", shared(metav1.ConditionFalse))},
-		nodes: []v1alpha1.StorageNode{nodeOf("n1", metav1.ConditionTrue)}}
+	c.Silences = func() map[string]time.Duration {
+		return map[string]time.Duration{"n1": 3 * time.Second, "n2": 90 * time.Second, "n3": time.Hour, "gone": time.Hour}
+	}
+	c.Objects = &objects{
+		volumes: []v1alpha1.Volume{
+			volumeOf("pvc-4", "disk", shared(metav1.ConditionTrue)),
+			volumeOf("pvc-5", "other", shared(metav1.ConditionFalse, owned("n1", v1alpha1.OwnedReady), owned("n2", v1alpha1.OwnedReady), owned("n4", v1alpha1.OwnedSyncing))),
+			volumeOf("pvc-6", "alone", shared(metav1.ConditionFalse, owned("n1", v1alpha1.OwnedReady), owned("n2", v1alpha1.OwnedFailed), owned("n3", v1alpha1.OwnedReady))),
+		},
+		nodes: []v1alpha1.StorageNode{nodeOf("n1", metav1.ConditionTrue), nodeOf("n2", metav1.ConditionTrue), nodeOf("n3", metav1.ConditionTrue)},
+	}
 	return c
 }
 
@@ -112,7 +130,7 @@ func TestTheLeaderShowsVolumesByTheirClaims(t *testing.T) {
 	scrape(t, "controller.prom", shop(), &certificates.Keeper{})
 }
 
-func TestTheLeaderOfSharedDisksShowsItsVolumesAndNoNodes(t *testing.T) {
+func TestTheLeaderOfSharedDisksShowsTheirStandbysAndTheSilenceOfGuardsOnNodesThatAnswer(t *testing.T) {
 	scrape(t, "disk-controller.prom", sharedDisks())
 }
 

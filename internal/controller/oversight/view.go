@@ -165,6 +165,21 @@ func (c *Contact) known() []string {
 	return slices.Collect(maps.Keys(c.seen.agents))
 }
 
+// Silences returns for how long the guard of each node was not seen to renew its Lease. It is nil while
+// there is no contact: then nothing is known of any.
+func (c *Contact) Silences() map[string]time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		return nil
+	}
+	silent, now := map[string]time.Duration{}, c.Clock.Now()
+	for node := range c.seen.guards {
+		silent[node] = c.seen.sight.Lapsed(node, now)
+	}
+	return silent
+}
+
 // silent tells whether the node is worth asking about: its guard has been silent for a while, or its
 // leases make it suspected.
 func (c *Contact) silent(node string) bool {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -118,6 +119,27 @@ func TestANodeWithoutAGuardIsNotSilent(t *testing.T) {
 		w.passes(worthAsking)
 		if r.Contact.silent("n9") {
 			t.Error("it is silent")
+		}
+	})
+}
+
+func TestTheSilenceOfAGuardCountsFromItsLastRenewal(t *testing.T) {
+	inWorld(t, cluster(t, shared()), func(w *world) {
+		r := w.controller()
+		w.dead["n1"] = true
+		w.passes(time.Minute)
+		w.leases.put(renewed(namespace, v1alpha1.GuardLeasePrefix+"n2", time.Now()))
+		w.waits(0)
+		silences := r.Contact.Silences()
+		if silences["n1"] < time.Minute || silences["n2"] != 0 {
+			t.Errorf("the silences are %v", silences)
+		}
+		if _, known := silences["n9"]; known {
+			t.Error("a node without a guard is silent")
+		}
+		r.Contact.Break()
+		if silences := r.Contact.Silences(); silences != nil {
+			t.Errorf("without contact the silences are %v", silences)
 		}
 	})
 }
