@@ -3,12 +3,15 @@ package copies_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
@@ -274,6 +277,36 @@ func TestASenderDoesNotSayWhichPointsStayForEver(t *testing.T) {
 		t.Errorf("beta takes alpha's word for %v", s.Snapshots)
 	}
 	must(t, w.beta.copies.Drop(t.Context(), volume, []lineage.Point{point(1)}))
+}
+
+// TestTheLongestHistoryTravels: as many branches and losses, and as long names and ids, as the API allows.
+func TestTheLongestHistoryTravels(t *testing.T) {
+	w := newWorld(t)
+	long := ownership.Promise{Primary: strings.Repeat("n", 253), Boot: strings.Repeat("b", 64)}
+	of := func(n int) lineage.Epoch {
+		return lineage.Epoch{Number: uint64(1_000_000_000 + n), ID: fmt.Sprintf("%064d", n)}
+	}
+	in := func(n int) lineage.Point { return lineage.Point{Epoch: of(n), Seq: uint64(1<<60 - 64 + n)} }
+	for n := range lineage.MaxBranches {
+		b := lineage.Branch{Epoch: of(n)}
+		if n > 0 {
+			b.From = in(n - 1)
+		}
+		long.Lineage = append(long.Lineage, b)
+	}
+	for n := range 8 {
+		long.Losses = append(long.Losses, ownership.Loss{Epoch: of(n), Kept: in(n), Known: in(n)})
+	}
+	long.Epoch = long.Lineage.Head()
+	w.alpha.mark(provision.Mark{Promise: long, Opened: long.Epoch})
+	last := lineage.Point{Epoch: long.Epoch, Seq: 1<<60 - 1}
+	must(t, w.alpha.copies.Snapshot(t.Context(), provision.PointRequest{Volume: volume, Point: last}))
+	if o := w.fetch(none, last); o.failed != nil || o.failedToo != nil {
+		t.Fatalf("alpha: %v; beta: %v", o.failed, o.failedToo)
+	}
+	if diff := cmp.Diff(long, w.beta.state().Promise); diff != "" {
+		t.Errorf("beta promised another history (-want +got):\n%s", diff)
+	}
 }
 
 // TestAStreamThatIsGivenUpAfterItsLastByteIsNoPoint: the end of the pipe would complete it.

@@ -8,8 +8,9 @@ import (
 	"berth.dev/berth/internal/replicate/wire"
 )
 
-// encode returns a header as it travels.
+// encode returns a header as it travels: without the parts that decode does not believe.
 func encode(h provision.StreamHeader) ([]byte, error) {
+	h = received(h, "")
 	text, err := json.Marshal(h)
 	if err == nil && len(text) > wire.MaxPromise {
 		err = wire.Errorf(wire.Failed, "the history of volume %s has %d bytes, and a stream carries %d at most", h.Volume, len(text), wire.MaxPromise)
@@ -28,8 +29,13 @@ func decode(o wire.Offer) (provision.StreamHeader, error) {
 	if h.Volume != o.Volume || h.Promise.Epoch != o.Epoch || h.Base != o.Base || h.Target != o.Target || h.Format != o.Format {
 		return h, wire.Errorf(wire.WrongStream, "the header names another stream than the offer of volume %s", o.Volume)
 	}
-	h.From, h.Resume, h.Limits, h.Snapshots = o.From, "", provision.Limits{}, nil
-	return h, nil
+	return received(h, o.From), nil
+}
+
+// received is a header without the parts that are the receiver's own.
+func received(h provision.StreamHeader, from string) provision.StreamHeader {
+	h.From, h.Resume, h.Limits, h.Snapshots = from, "", provision.Limits{}, nil
+	return h
 }
 
 // reasons are those of a pool's errors. An error of another class is a failure of the pool.

@@ -95,7 +95,6 @@ func (s *Stock) offer(ctx context.Context, q provision.SendRequest) (o wire.Offe
 	if s.Estimate != nil {
 		o.Size = s.Estimate(q)
 	}
-	h.Resume = ""
 	o.Promise, err = encode(h)
 	return o, err
 }

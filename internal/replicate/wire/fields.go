@@ -17,8 +17,9 @@ const (
 	maxText = 512
 	// MaxToken bounds what a pool needs to resume a stream: ZFS's token of a dataset is some hundred bytes.
 	MaxToken = 4 << 10
-	// MaxPromise bounds the promise that travels with a stream: 32 branches and 8 losses are some 3 KB.
-	MaxPromise = 8 << 10
+	// MaxPromise bounds the header of a stream, which travels as an offer's promise. With the longest names and ids that
+	// the API allows, 32 branches and 8 losses have some 12 KB.
+	MaxPromise = 14 << 10
 )
 
 // A text is of one of these alphabets. Names reach logs, files and commands.
