@@ -155,6 +155,7 @@ func (s side) primary(p ownership.Promise) provision.Volume {
 	if v.Problem != "" {
 		s.t.Fatalf("the writable volume has a problem: %s", v.Problem)
 	}
+	must(s.t, "formatting", format(&s)()) // as a node does before it mounts a volume
 	return v
 }
 

@@ -217,3 +217,34 @@ func TestAHeadThatIsMadeOfASmallerPointIsAsLargeAsItsVolume(t *testing.T) {
 		}
 	})
 }
+
+// TestAHeadIsDirtyIfItDiffersOrIsOpen: to look at a head makes ZFS write to it.
+func TestAHeadIsDirtyIfItDiffersOrIsOpen(t *testing.T) {
+	h, one := newHost(), lineage.Epoch{Number: 1, ID: "one"}
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-1", 1)
+	r := p.Replicator()
+	err := r.Mark(t.Context(), "pvc-1", provision.Mark{Promise: ownership.Promise{Epoch: one, Lineage: lineage.Lineage{{Epoch: one}}}, Opened: one})
+	v, open := r.Writable(t.Context(), "pvc-1")
+	if err := errors.Join(err, open, r.Snapshot(t.Context(), provision.PointRequest{Volume: "pvc-1", Point: lineage.Point{Epoch: one, Seq: 1}})); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		name   string
+		change func(d *zfstest.Dataset)
+		dirty  bool
+	}{
+		{"nothing was written", func(*zfstest.Dataset) {}, false},
+		{"nothing was written, and it was looked at before", func(*zfstest.Dataset) {}, false},
+		{"a process has it open", func(d *zfstest.Dataset) { d.Open = true }, true},
+		{"a pod has it mounted", func(d *zfstest.Dataset) { d.Open, d.Mounted = false, true }, true},
+		{"the pod has left, and has written nothing", func(d *zfstest.Dataset) { d.Mounted = false }, false},
+		{"a pod has written", func(d *zfstest.Dataset) { d.Content += "more" }, true},
+	} {
+		h.On(v.Content.Source, step.change)
+		s, err := r.State(t.Context(), "pvc-1")
+		if err != nil || s.Dirty != step.dirty {
+			t.Errorf("%s: dirty is %v, %v", step.name, s.Dirty, err)
+		}
+	}
+}

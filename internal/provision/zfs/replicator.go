@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"berth.dev/berth/internal/lineage"
@@ -117,36 +115,6 @@ func (r *keeper) weigh(ctx context.Context, id string, unused bool, change func(
 	return r.carryOut(ctx, l, id, func(p zpool.Planner, z *zpool.Facts) ([]zpool.Step, error) {
 		return zpool.CopyPlanner{Planner: p}.Alter(zpool.CopiesIn(z), id, unused, func(c *zpool.Copy, _ provision.Volume) (replica.Record, error) { return change(c, dirty) })
 	})
-}
-
-// dirty says whether a head that counts differs from the newest point. What pods have in memory does
-// not show before it is written out and ZFS has ended the group of changes that it is in. The caller
-// holds the lock of the id.
-func (r *keeper) dirty(ctx context.Context, name, id string) (bool, error) {
-	var head, since string
-	var unpointed bool
-	err := zpool.NotFound(id)
-	r.p.engine.With(name, func(z *zpool.Facts) {
-		head, since, unpointed, err = zpool.CopiesIn(z).Unsaved(id, r.p.config.Now())
-	})
-	if err != nil || since == "" {
-		return unpointed, err
-	}
-	if err := r.p.writeOut(ctx, id); err != nil {
-		return false, err
-	}
-	if _, err := r.query(ctx, r.p.poolTool.SyncCommand(name)); err != nil {
-		return false, err
-	}
-	out, err := r.query(ctx, r.tool().WrittenCommand(head, since))
-	if err != nil {
-		return false, err
-	}
-	written, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
-	if err != nil {
-		return false, fmt.Errorf("%w: reading ZFS's report: %w", provision.ErrUnavailable, err)
-	}
-	return written > 0, nil
 }
 
 // State implements provision.Replicator.

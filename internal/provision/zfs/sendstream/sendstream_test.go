@@ -1,8 +1,10 @@
 package sendstream_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,4 +158,38 @@ func FuzzToken(f *testing.F) {
 			t.Errorf("taken: %+v", got)
 		}
 	})
+}
+
+func TestAStreamDiffersUnlessItsFirstRecordIsFollowedByTheLast(t *testing.T) {
+	record := func(order binary.ByteOrder, kind uint32) []byte {
+		r := make([]byte, sendstream.HeaderSize)
+		order.PutUint32(r, kind)
+		return r
+	}
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		first := zfstest.AppendBegin(nil, order, sendstream.Begin{Kind: sendstream.Filesystem, To: 7, From: 5})
+		carrying := append(zfstest.AppendBegin(nil, order, sendstream.Begin{Kind: sendstream.Volume, To: 7, From: 5, Payload: 40}), make([]byte, 40)...)
+		for name, test := range map[string]struct {
+			stream  []byte
+			differs bool
+		}{
+			"nothing":                         {slices.Concat(first, record(order, 5)), false},
+			"nothing, and the first has data": {slices.Concat(carrying, record(order, 5)), false},
+			"an object":                       {slices.Concat(first, record(order, 1), record(order, 5)), true},
+			"blocks that were freed":          {slices.Concat(first, record(order, 4)), true},
+			"data after the first with data":  {slices.Concat(carrying, record(order, 3)), true},
+		} {
+			if differs, err := sendstream.Differs(bytes.NewReader(test.stream)); differs != test.differs || err != nil {
+				t.Errorf("%s, %v: it differs: %v, %v", name, order, differs, err)
+			}
+			for _, short := range []int{0, sendstream.HeaderSize - 1, len(first), 2*sendstream.HeaderSize - 1} {
+				if _, err := sendstream.Differs(bytes.NewReader(test.stream[:short])); !errors.Is(err, provision.ErrInvalid) {
+					t.Errorf("%s, %v, ended after %d bytes: %v", name, order, short, err)
+				}
+			}
+		}
+	}
+	if _, err := sendstream.Differs(bytes.NewReader(make([]byte, 2*sendstream.HeaderSize))); !errors.Is(err, provision.ErrInvalid) {
+		t.Errorf("bytes that are no stream: %v", err)
+	}
 }

@@ -252,7 +252,7 @@ func (h zfsProgram) snapshot(a arguments, name string) error {
 		return fmt.Errorf("cannot create snapshot '%s': dataset already exists", name)
 	}
 	d.Snapshots[at] = &Snapshot{Props: a.props, Volsize: d.Volsize, Content: d.Content, TXG: h.txg}
-	d.Written = false
+	d.Written, d.headed = false, false
 	return nil
 }
 
@@ -266,6 +266,6 @@ func (h zfsProgram) rollback(name string) error {
 			return fmt.Errorf("cannot rollback to '%s': more recent snapshots or bookmarks exist", name)
 		}
 	}
-	d.Content, d.Volsize, d.Written = s.Content, s.Volsize, false
+	d.Content, d.Volsize, d.Written, d.headed = s.Content, s.Volsize, false, true
 	return nil
 }

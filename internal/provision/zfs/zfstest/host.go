@@ -70,6 +70,9 @@ type Dataset struct {
 	// Content of a zvol; Written is set when it is not that of the last snapshot.
 	Content string
 	Written bool
+	// headed says that ZFS has rewritten the header of the intent log since the last snapshot. That counts as written,
+	// and is in no stream. ZFS does it when a dataset is opened, and when its zpool is imported.
+	headed bool
 	// Signature stands for a filesystem on a zvol.
 	Signature string
 	// Cached follows Content and is only in the kernel's memory. Failing is why it cannot be
@@ -267,7 +270,7 @@ func (h *Host) Settle(_ context.Context, dataset string) {
 
 // WriteOut implements zfs.Devices.
 func (h *Host) WriteOut(_ context.Context, dataset string, _ bool) (err error) {
-	h.On(dataset, func(d *Dataset) { d.Content, d.Cached, err = d.Content+d.Cached, "", d.Failing })
+	h.On(dataset, func(d *Dataset) { d.Content, d.Cached, d.headed, err = d.Content+d.Cached, "", true, d.Failing })
 	return err
 }
 

@@ -131,6 +131,9 @@ func (h zfsProgram) stream(c run.Command) ([]byte, error) {
 	} else {
 		name = a.operands[0]
 	}
+	if !strings.Contains(name, "@") {
+		return h.headStream(begin, base, name)
+	}
 	d, s := h.zpools.findSnapshot(name)
 	if s == nil {
 		return nil, fmt.Errorf("cannot open '%s': dataset does not exist", name)
@@ -153,6 +156,29 @@ func (h zfsProgram) stream(c run.Command) ([]byte, error) {
 	out = binary.LittleEndian.AppendUint64(out, uint64(len(s.Content))) //nolint:gosec // a length
 	out = append(out, s.Content[min(skip, len(s.Content)):]...)
 	return binary.LittleEndian.AppendUint32(out, crc32.ChecksumIEEE(out)), nil
+}
+
+// headStream returns the stream of the difference between a snapshot and the head that follows it: of its records the
+// first, one for what was written, and the last.
+func (h zfsProgram) headStream(begin sendstream.Begin, base, name string) ([]byte, error) {
+	_, d := h.zpools.find(name)
+	_, b := h.zpools.findSnapshot(base)
+	switch {
+	case d == nil || b == nil:
+		return nil, fmt.Errorf("cannot open '%s': dataset does not exist", name)
+	case d.Open || d.Mounted || d.Probed:
+		return nil, fmt.Errorf("cannot send '%s': target is busy; if a filesystem, it must not be mounted", name)
+	}
+	begin.To, begin.From = 1, uint64(b.guid) //nolint:gosec // guids here are small
+	out := AppendBegin(nil, binary.LittleEndian, begin)
+	for kind, is := range []bool{1: d.Content != b.Content, 5: true} {
+		if is {
+			record := make([]byte, sendstream.HeaderSize)
+			binary.LittleEndian.PutUint32(record, uint32(kind)) //nolint:gosec // small
+			out = append(out, record...)
+		}
+	}
+	return out, nil
 }
 
 // offsetOf reads the offset of a token that was made here: it is the second number of the list.
@@ -307,8 +333,11 @@ func (h zfsProgram) get(args []string) ([]byte, error) {
 			return nil, fmt.Errorf("'%s': no such snapshot", since)
 		}
 		written := 0
-		if d.Content != s.Content {
+		switch {
+		case d.Content != s.Content:
 			written = 4096
+		case d.headed:
+			written = 1024
 		}
 		return []byte(strconv.Itoa(written) + "\n"), nil
 	}

@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// SendCommand writes the stream of a snapshot, as the difference to base if that is not empty. Blocks
+// SendCommand writes the stream of a snapshot, or of a head that nothing has open, as the difference to base if that is not empty. Blocks
 // go as they are on the disk: compressed, and as large as they are. A stream with other blocks would
 // leave a copy that no later stream of another form fits.
 func (t CopyTool) SendCommand(base, target string) run.Command {
@@ -20,6 +20,9 @@ func (t CopyTool) SendCommand(base, target string) run.Command {
 	}
 	return t.Command("send", append(args, target)...)
 }
+
+// Busy is in what SendCommand says if its target is a head that is mounted, or that a process has open.
+const Busy = "target is busy"
 
 // ResumeCommand writes the rest of a stream.
 func (t CopyTool) ResumeCommand(token string) run.Command { return t.Command("send", "-t", token) }
