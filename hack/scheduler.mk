@@ -9,11 +9,13 @@ SCHEDULER_LDFLAGS = $(call SCHEDULER_LDFLAGS_OF,1.37)
 SCHEDULER_MINORS := 1.36 1.37
 RELEASE_OF_1.36  := 36.4
 RELEASE_OF_1.37  := 37.1
+# The newest controller-runtime that builds with it: the tests use it, the program does not.
+RUNTIME_OF_1.36  := v0.24.1
 
 SCHEDULER_LDFLAGS_OF = -s -w -X k8s.io/component-base/version.gitVersion=v1.$(RELEASE_OF_$(1))
 SCHEDULER_MODFILE_OF = $(if $(filter-out 1.37,$(1)),-modfile=go-$(1).mod)
 
-# The tests are run with the newest; of the others only the program is built.
+# The tests are run with the newest, and with the others by `make test-versions`.
 .PHONY: scheduler-older
 scheduler-older: ## Build berth-scheduler for each older Kubernetes
 	$(foreach minor,$(filter-out 1.37,$(SCHEDULER_MINORS)),go -C scheduler build $(GOFLAGS_BUILD) $(call SCHEDULER_MODFILE_OF,$(minor)) \

@@ -1,3 +1,5 @@
+//go:build !older
+
 package test
 
 import (
@@ -12,10 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/internal/apitest"
 )
 
 // groups is the feature of Kubernetes that schedules pods all or none.
 const groups = "GenericWorkload=true"
+
+// withGroups is an API server with groups of pods, which are beta and off. Here they are on, for the schedulers that are
+// told so; to all others it makes no difference.
+var withGroups = []apitest.Option{apitest.WithFlag("feature-gates", groups), apitest.WithFlag("runtime-config", "scheduling.k8s.io/v1beta1=true")}
 
 // gangs is a cluster whose scheduler knows groups of pods.
 func gangs(t *testing.T) *cluster {

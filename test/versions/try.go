@@ -65,9 +65,9 @@ func try(ctx context.Context, minor string) (r record, err error) {
 
 // schedulers runs the tests of the berth-scheduler for a minor version, if there is one.
 func schedulers(ctx context.Context, minor string, env []string) (int, error) {
-	module := "go.mod"
-	if minor != newest {
-		module = "go-" + minor + ".mod"
+	module, tag := "go.mod", "newest"
+	if minor != newest { // which alone has gangs
+		module, tag = "go-"+minor+".mod", "older"
 	}
 	switch _, err := os.Stat(filepath.Join("scheduler", module)); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -80,7 +80,7 @@ func schedulers(ctx context.Context, minor string, env []string) (int, error) {
 		return 0, err
 	}
 	return passed(ctx, append(env, "BERTH_TEST_PROVISIONER="+provisioner),
-		"go", "-C", "scheduler", "test", "-json", "-modfile="+module, "-trimpath", "-timeout", "30m", "./test")
+		"go", "-C", "scheduler", "test", "-json", "-modfile="+module, "-tags", tag, "-trimpath", "-timeout", "30m", "./test")
 }
 
 // refuses returns the values with which the chart does not render for a release. It must render without them.
