@@ -54,8 +54,19 @@ func (r *keeper) dirty(ctx context.Context, name, id string) (bool, error) {
 // the head of a dataset itself: it makes its intent log anew whenever the dataset is opened, as for writing it out, and
 // when its zpool is imported. No stream has that. So ZFS is asked for the stream of the difference, and its first two
 // records tell. How much was written cannot tell: what one record takes depends on the disks and on the pool's options.
-// A head that is open cannot be sent, and counts as one that differs.
+// A head that is open cannot be sent, and counts as one that differs, unless it was udev that had a look at it.
 func (r *keeper) differs(ctx context.Context, since, head string) (bool, error) {
+	for range 2 {
+		differs, err := r.compare(ctx, since, head)
+		if exit, is := errors.AsType[*run.ExitError](err); !is || !strings.Contains(exit.Stderr, zpool.Busy) {
+			return differs, err
+		}
+		r.p.config.Devices.Settle(ctx, head)
+	}
+	return true, nil
+}
+
+func (r *keeper) compare(ctx context.Context, since, head string) (differs bool, err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return false, fmt.Errorf("%w: making a pipe: %w", provision.ErrUnavailable, err)
@@ -68,13 +79,9 @@ func (r *keeper) differs(ctx context.Context, since, head string) (bool, error) 
 		write.Close()
 		ended <- err
 	}()
-	differs, err := sendstream.Differs(read)
+	differs, err = sendstream.Differs(read)
 	read.Close() // zfs need not send the rest
-	sent := <-ended
-	if exit, is := errors.AsType[*run.ExitError](sent); err != nil && is && strings.Contains(exit.Stderr, zpool.Busy) {
-		return true, nil
-	}
-	if err != nil {
+	if sent := <-ended; err != nil {
 		return false, cmp.Or(sent, fmt.Errorf("%w: comparing head %s with %s: %w", provision.ErrUnavailable, head, since, err))
 	}
 	return differs, nil

@@ -236,6 +236,7 @@ func TestAHeadIsDirtyIfItDiffersOrIsOpen(t *testing.T) {
 	}{
 		{"nothing was written", func(*zfstest.Dataset) {}, false},
 		{"nothing was written, and it was looked at before", func(*zfstest.Dataset) {}, false},
+		{"udev looks at it", func(d *zfstest.Dataset) { d.Probed = true }, false},
 		{"a process has it open", func(d *zfstest.Dataset) { d.Open = true }, true},
 		{"a pod has it mounted", func(d *zfstest.Dataset) { d.Open, d.Mounted = false, true }, true},
 		{"the pod has left, and has written nothing", func(d *zfstest.Dataset) { d.Mounted = false }, false},
