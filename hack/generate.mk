@@ -7,8 +7,8 @@ generate: ## Write the generated code and the custom resource definitions
 	  object applyconfiguration crd paths=./api/... \
 	  output:crd:dir=charts/berth/crd-bases
 	go -C hack/release run ./readme ../../charts/berth ../../charts/berth-classes
-	sed 's/v0\.37\.1/v0.$(RELEASE_OF_1.36)/; s/v1\.37\.1/v1.$(RELEASE_OF_1.36)/; s#^\tberth.dev/berth => .*#&\n\tsigs.k8s.io/controller-runtime => sigs.k8s.io/controller-runtime $(RUNTIME_OF_1.36)#' \
-	  scheduler/go.mod >scheduler/go-1.36.mod
+	sed 's/v0\.37\.1/v0.$(RELEASE_OF_1.36)/; s/v1\.37\.1/v1.$(RELEASE_OF_1.36)/' scheduler/go.mod >scheduler/go-1.36.mod
+	go mod edit -replace=sigs.k8s.io/controller-runtime=sigs.k8s.io/controller-runtime@$(RUNTIME_OF_1.36) scheduler/go-1.36.mod
 	go -C scheduler mod tidy -modfile=go-1.36.mod
 	go generate ./internal/poold/pb
 

@@ -9,7 +9,7 @@ SCHEDULER_LDFLAGS = $(call SCHEDULER_LDFLAGS_OF,1.37)
 SCHEDULER_MINORS := 1.36 1.37
 RELEASE_OF_1.36  := 36.4
 RELEASE_OF_1.37  := 37.1
-# The newest controller-runtime that builds with it: the tests use it, the program does not.
+# The newest controller-runtime that builds with Kubernetes 1.36. The tests use it, the program does not.
 RUNTIME_OF_1.36  := v0.24.1
 
 SCHEDULER_LDFLAGS_OF = -s -w -X k8s.io/component-base/version.gitVersion=v1.$(RELEASE_OF_$(1))

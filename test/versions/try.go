@@ -65,9 +65,10 @@ func try(ctx context.Context, minor string) (r record, err error) {
 
 // schedulers runs the tests of the berth-scheduler for a minor version, if there is one.
 func schedulers(ctx context.Context, minor string, env []string) (int, error) {
-	module, tag := "go.mod", "newest"
-	if minor != newest { // which alone has gangs
-		module, tag = "go-"+minor+".mod", "older"
+	module, older := "go.mod", []string{}
+	if minor != newest { // which alone has groups of pods
+		module = "go-" + minor + ".mod"
+		older = []string{"-modfile=" + module, "-tags", "older"}
 	}
 	switch _, err := os.Stat(filepath.Join("scheduler", module)); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -79,8 +80,8 @@ func schedulers(ctx context.Context, minor string, env []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return passed(ctx, append(env, "BERTH_TEST_PROVISIONER="+provisioner),
-		"go", "-C", "scheduler", "test", "-json", "-modfile="+module, "-tags", tag, "-trimpath", "-timeout", "30m", "./test")
+	return passed(ctx, append(env, "BERTH_TEST_PROVISIONER="+provisioner), "go",
+		slices.Concat([]string{"-C", "scheduler", "test", "-json"}, older, []string{"-trimpath", "-timeout", "30m", "./test"})...)
 }
 
 // refuses returns the values with which the chart does not render for a release. It must render without them.

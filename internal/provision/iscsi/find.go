@@ -51,8 +51,8 @@ func (c call) find() (place, error) {
 }
 
 // vacant says whether a session is one that may be ended: it is of Berth's own interface, and has no unit of any kind.
-// Berth
-// uses a session of another interface if there is one, and never ends it: the program that logged in may need it still.
+// Berth uses a session of another interface if there is one, and never ends it: the program that logged in may need it
+// still.
 func (p *Disks) vacant(s *Session) bool {
 	return s != nil && s.Interface == p.interfaceName() && len(s.Units)+len(s.Others) == 0
 }

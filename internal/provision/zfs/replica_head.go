@@ -77,6 +77,9 @@ func (r *keeper) compare(ctx context.Context, since, head string) (differs bool,
 	go func() {
 		_, err := r.query(ctx, command)
 		write.Close()
+		if err != nil {
+			read.Close() // a zfs that hangs is left behind, and keeps the other end open
+		}
 		ended <- err
 	}()
 	differs, err = sendstream.Differs(read)

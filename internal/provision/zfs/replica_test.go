@@ -1,12 +1,15 @@
 package zfs_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
@@ -247,5 +250,60 @@ func TestAHeadIsDirtyIfItDiffersOrIsOpen(t *testing.T) {
 		if err != nil || s.Dirty != step.dirty {
 			t.Errorf("%s: dirty is %v, %v", step.name, s.Dirty, err)
 		}
+	}
+}
+
+// stuck is a ZFS whose program hangs when it is to send, and cannot be ended: it keeps its end of the pipe.
+type stuck struct {
+	run.Runner
+	t     *testing.T
+	hangs func()
+}
+
+func (s stuck) Query(ctx context.Context, c run.Command) ([]byte, error) {
+	if c.Args[0] != "send" {
+		return s.Runner.Query(ctx, c)
+	}
+	out, err := c.Out.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	_ = out.Control(func(fd uintptr) {
+		kept, err := unix.Dup(int(fd))
+		if err != nil {
+			s.t.Error(err)
+		}
+		s.t.Cleanup(func() { _ = unix.Close(kept) })
+	})
+	s.hangs()
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func TestAZFSThatHangsHoldsNoCopyUp(t *testing.T) {
+	h, one := newHost(), lineage.Epoch{Number: 1, ID: "one"}
+	ctx, cancel := context.WithCancel(t.Context())
+	c := config(h)
+	c.Runner = stuck{c.Runner, t, cancel}
+	p, _ := start(t, c)
+	create(t, p, "pvc-1", 1)
+	r := p.Replicator()
+	err := r.Mark(ctx, "pvc-1", provision.Mark{Promise: ownership.Promise{Epoch: one, Lineage: lineage.Lineage{{Epoch: one}}}, Opened: one})
+	_, open := r.Writable(ctx, "pvc-1")
+	if err := errors.Join(err, open, r.Snapshot(ctx, provision.PointRequest{Volume: "pvc-1", Point: lineage.Point{Epoch: one, Seq: 1}})); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := r.State(ctx, "pvc-1")
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the state is told with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the state of the copy is asked for without end")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// SendCommand writes the stream of a snapshot, or of a head that nothing has open, as the difference to base if that is not empty. Blocks
-// go as they are on the disk: compressed, and as large as they are. A stream with other blocks would
+// SendCommand writes the stream of a snapshot, or of a head that nothing has open, as the difference to base if that is
+// not empty. Blocks go as they are on the disk: compressed, and as large as they are. A stream with other blocks would
 // leave a copy that no later stream of another form fits.
 func (t CopyTool) SendCommand(base, target string) run.Command {
 	args := []string{"-L", "-e", "-c"}
