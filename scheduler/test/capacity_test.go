@@ -31,17 +31,20 @@ func (c *cluster) publish(t *testing.T, n *controllertest.Node, bytes int64) *st
 	return published
 }
 
-// publishAlways keeps the published capacity at the node's free space, a moment
-// later, as an agent does.
+// publishAlways keeps the published capacity at the node's free space. It publishes a
+// change one look after it has seen it: an agent, too, publishes later than the watches
+// of schedulers and controllers tell of a pod that has ended.
 func (c *cluster) publishAlways(t *testing.T, n *controllertest.Node) {
 	t.Helper()
 	published := c.publish(t, n, c.totals[n.Name])
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var done sync.WaitGroup
 	done.Go(func() {
+		seen := published.Capacity.Value()
 		err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			free, err := c.free(ctx, n)
-			if err != nil || free == published.Capacity.Value() {
+			if before := seen; err != nil || free != before || free == published.Capacity.Value() {
+				seen = free
 				return false, err
 			}
 			published.Capacity = resource.NewQuantity(free, resource.BinarySI)
@@ -64,5 +67,11 @@ func (c *cluster) free(ctx context.Context, n *controllertest.Node) (int64, erro
 	for i := range list.Items {
 		total -= n.Held(list.Items[i].Name)
 	}
-	return total, nil
+	bound, _, err := c.pods(ctx)
+	for i := range bound {
+		if bound[i].Spec.NodeName == n.Name {
+			total -= inline(&bound[i])
+		}
+	}
+	return total, err
 }

@@ -32,11 +32,14 @@ func TestAStockSchedulerThatAsksTheExtenderSendsNoPodInVain(t *testing.T) {
 }
 
 // An inline volume is made when no scheduler can choose any more, and no Volume
-// tells of it: the extender must count the pod.
+// tells of it: the extender must count the pod. The scheduler may ask about a waiting
+// pod before the controller has seen that another has ended. The capacity that the
+// node then publishes wakes the waiting pod once more.
 func TestAStockSchedulerThatAsksTheExtenderCountsInlineVolumes(t *testing.T) {
 	at, tls := loopback(t, "127.0.0.1:0"), newSecure(t)
 	c := withoutScheduler(t, tls.at(t, at))
 	n := c.node(t, "a", 10*gi)
+	c.publishAlways(t, n)
 	c.startStock(t, "asking", tls.asks(t, at.Addr()))
 	c.burst(t, 5, all(by("asking"), c.withInline(3*gi)))
 	bound, waiting := c.settle(t, 3)

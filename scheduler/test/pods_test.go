@@ -60,6 +60,17 @@ func (c *cluster) withInline(bytes int64) func(*corev1.Pod) {
 	}
 }
 
+// inline is how many bytes the inline volume of a pod of withInline takes, and 0 for other pods.
+func inline(pod *corev1.Pod) int64 {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.CSI != nil {
+			size := resource.MustParse(volume.CSI.VolumeAttributes["size"])
+			return size.Value()
+		}
+	}
+	return 0
+}
+
 // pods are the test's, as they are now: bound and unbound.
 func (c *cluster) pods(ctx context.Context) (bound, waiting []corev1.Pod, err error) {
 	var list corev1.PodList
