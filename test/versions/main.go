@@ -26,22 +26,17 @@ const (
 )
 
 func run(ctx context.Context, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("name one minor version of Kubernetes, such as 1.36")
+	if len(args) > 1 {
+		return fmt.Errorf("name one minor version of Kubernetes, such as 1.36, or none to write the page alone")
 	}
-	r, err := try(ctx, args[0])
-	if err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(records, 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(records, args[0]+".json"), append(text, '\n'), 0o644); err != nil {
-		return err
+	for _, minor := range args {
+		r, err := try(ctx, minor)
+		if err != nil {
+			return err
+		}
+		if err := write(minor, r); err != nil {
+			return err
+		}
 	}
 	all, err := read(records)
 	if err != nil {
@@ -54,6 +49,17 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	return os.WriteFile(page, []byte(render(all, refused)), 0o644)
+}
+
+func write(minor string, r record) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(records, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(records, minor+".json"), append(text, '\n'), 0o644)
 }
 
 // read returns the records of a directory by minor version.

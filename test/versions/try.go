@@ -84,16 +84,24 @@ func schedulers(ctx context.Context, minor string, env []string) (int, error) {
 		slices.Concat([]string{"-C", "scheduler", "test", "-json"}, older, []string{"-trimpath", "-timeout", "30m", "./test"})...)
 }
 
-// refuses returns the values with which the chart does not render for a release. It must render without them.
+// complete are the values without which no version renders a part that is on.
+const complete = "imageRegistry=localhost,extender.tlsSecret=tls,extender.clientCASecret=ca,extender.marker.schedulerName=stock"
+
+// refuses returns the values with which the chart does not render for a release, because of the release. It must
+// render without them.
 func refuses(ctx context.Context, release string) (all []string, _ error) {
-	plain := []string{"template", "berth", "charts/berth", "--kube-version", release, "--set", "imageRegistry=localhost"}
+	plain := []string{"template", "berth", "charts/berth", "--kube-version", release, "--set", complete}
 	if _, err := output(ctx, "", "bin/helm", plain...); err != nil {
 		return nil, err
 	}
 	for _, v := range values {
-		with := append(slices.Clone(plain), "--set", parent(v), "--set", v+"=true")
-		if exec.CommandContext(ctx, "bin/helm", with...).Run() != nil {
+		c := exec.CommandContext(ctx, "bin/helm", append(slices.Clone(plain), "--set", parent(v), "--set", v+"=true")...)
+		switch said, err := c.CombinedOutput(); {
+		case err == nil:
+		case bytes.Contains(said, []byte("this cluster is Kubernetes v"+release)):
 			all = append(all, v)
+		default:
+			return nil, fmt.Errorf("%s: %w: %s", c, err, said)
 		}
 	}
 	return all, nil
