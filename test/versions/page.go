@@ -16,8 +16,8 @@ var (
 
 const head = `# Versions of Kubernetes
 
-The numbers are of tests that passed on a release of that version; ` + "`make test-versions`" + ` runs them and writes this
-page.
+The numbers are of tests that passed on a release of that version. ` + "`make test-versions`" + ` runs them and
+writes this page.
 
 `
 
