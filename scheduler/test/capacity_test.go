@@ -43,8 +43,9 @@ func (c *cluster) publishAlways(t *testing.T, n *controllertest.Node) {
 		seen := published.Capacity.Value()
 		err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			free, err := c.free(ctx, n)
-			if before := seen; err != nil || free != before || free == published.Capacity.Value() {
-				seen = free
+			settled := free == seen
+			seen = free
+			if err != nil || !settled || free == published.Capacity.Value() {
 				return false, err
 			}
 			published.Capacity = resource.NewQuantity(free, resource.BinarySI)

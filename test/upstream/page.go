@@ -29,7 +29,8 @@ func render(all []result, skips []skip) string {
 	}
 	table.Print(&out)
 	out.WriteString("\nA spec that does not fit looked at the driver or the cluster, and found that it has nothing to test there: a\n" +
-		"raw block device of a driver without any, a second node in a cluster of one.\n")
+		"raw block device of a driver without any, a second node in a cluster of one. The minutes are of\n" +
+		"machines that differ, some of which had other work: they compare no pools.\n")
 	failures := &figures.Table{Head: []string{"pools", "failed"}}
 	for i := range all {
 		for _, f := range all[i].Failed {

@@ -25,11 +25,8 @@ const (
 	page    = "docs/versions.md"
 )
 
-func run(ctx context.Context, args []string) error {
-	if len(args) > 1 {
-		return fmt.Errorf("name one minor version of Kubernetes, such as 1.36, or none to write the page alone")
-	}
-	for _, minor := range args {
+func run(ctx context.Context, minors []string) error {
+	for _, minor := range minors {
 		r, err := try(ctx, minor)
 		if err != nil {
 			return err

@@ -23,12 +23,13 @@ writes this page.
 
 const between = `
 - **rules, controllers, agents**: each rule of the definitions and of the admission policies is tried, and the
-  controllers and agents work, on an API server of that version.
+  controllers and agents work, on an API server of that version. The number includes the tests of their
+  decisions, which need no API server.
 - **volumes**: a cluster of that version, its kubelet included, installs the chart, and volumes, snapshots and
   clones live and die in it.
 - **berth-scheduler**: that of the version places pods on an API server of the version.
 - **compiled**: every rule of the definitions and of the admission policies compiles with the functions that
-  this version has, and the chart renders for it. Nothing has run on its API server.
+  this version has, and the chart renders for it. No run on its API server is on record.
 
 ## Values of the chart
 
