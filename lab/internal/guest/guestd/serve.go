@@ -119,15 +119,17 @@ func startDevices(ctx context.Context, plan wire.Plan) error {
 	if err := makeStaticNodes("/dev"); err != nil {
 		return err
 	}
+	if err := startUdev(ctx, udevControl); err != nil {
+		return err
+	}
 	commands := [][]string{
-		{"/lib/systemd/systemd-udevd", "--daemon"},
 		// Only disks and their SCSI devices. The other devices of a virtual machine
 		// need no drivers, and loading drivers for all of them takes seconds.
 		{"udevadm", "trigger", "--action=add", "--subsystem-match=block", "--subsystem-match=scsi", "--subsystem-match=misc"},
 		{"udevadm", "settle", "--timeout=170"},
 	}
 	if len(plan.Modules) > 0 {
-		commands = slices.Insert(commands, 1, append([]string{"modprobe", "--all"}, plan.Modules...))
+		commands = slices.Insert(commands, 0, append([]string{"modprobe", "--all"}, plan.Modules...))
 	}
 	for _, argv := range commands {
 		if err := run(ctx, "", argv...); err != nil {
@@ -176,10 +178,14 @@ func interfaceByMAC(mac string) (string, error) {
 func run(ctx context.Context, stdin string, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdin = strings.NewReader(stdin)
+	return runCommand(cmd)
+}
+
+func runCommand(cmd *exec.Cmd) error {
 	out, err := cmd.CombinedOutput()
 	// A daemon may keep the output open. It is enough that the program ended.
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		return fmt.Errorf("running %s: %w: %s", strings.Join(argv, " "), err, out)
+		return fmt.Errorf("running %s: %w: %s", strings.Join(cmd.Args, " "), err, out)
 	}
 	return nil
 }
