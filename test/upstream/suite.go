@@ -52,7 +52,7 @@ func (s *suite) prepare(ctx context.Context, v variant) error {
 			return err
 		}
 	}
-	if err := makeClasses(ctx, s.Cluster, v.spec); err != nil {
+	if err := makeClasses(ctx, s.Cluster, v); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readiness)

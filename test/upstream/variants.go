@@ -23,26 +23,28 @@ type variant struct {
 	// pools makes the pools on one of the lab's nodes. It may have been called before.
 	pools func(ctx context.Context, lab cluster.Lab, n install.Node) error
 	spec  v1alpha1.PoolClassSpec
+	// filesystem is that of claims that name none. If it is empty, the class chooses.
+	filesystem string
 }
 
 var variants = map[string]variant{
-	"btrfs": {makeBtrfs, v1alpha1.PoolClassSpec{
+	"btrfs": {pools: makeBtrfs, spec: v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerBtrfs, Btrfs: &v1alpha1.BtrfsPools{Filesystems: []string{class}},
 	}},
-	"thick": {nothing, v1alpha1.PoolClassSpec{
+	"thick": {pools: nothing, spec: v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{VolumeGroups: []string{install.VolumeGroup}},
 	}},
 	// The disks that are made for it are smaller than all others of a node.
-	"devices": {addDisks, v1alpha1.PoolClassSpec{
+	"devices": {pools: addDisks, spec: v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerDevice, Devices: &v1alpha1.DevicePools{Paths: []string{"/dev/sd*"}, MaxSize: new(resource.MustParse(diskSize))},
 	}},
-	"zvols": {makeZpool, v1alpha1.PoolClassSpec{
+	"zvols": {pools: makeZpool, filesystem: "ext4", spec: v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerZFS, ZFS: &v1alpha1.ZFSPools{Pools: []string{class}},
 	}},
-	"datasets": {makeZpool, v1alpha1.PoolClassSpec{
+	"datasets": {pools: makeZpool, spec: v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerZFS, ZFS: &v1alpha1.ZFSPools{Pools: []string{class}, Recordsize: "16Ki"},
 	}},
-	"thin": {makeThinPool, v1alpha1.PoolClassSpec{
+	"thin": {pools: makeThinPool, spec: v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerLVMThin,
 		LVMThin:     &v1alpha1.LVMThinPools{ThinPools: []string{install.VolumeGroup + "/" + class}, OverprovisionPercent: 500},
 	}},
@@ -123,11 +125,15 @@ func makeBtrfs(ctx context.Context, lab cluster.Lab, n install.Node) error {
 }
 
 // makeClasses makes the classes that the suite copies, in the place of those of another kind of pools.
-func makeClasses(ctx context.Context, c *cluster.Cluster, spec v1alpha1.PoolClassSpec) error {
-	pc := &v1alpha1.PoolClass{Spec: spec}
+func makeClasses(ctx context.Context, c *cluster.Cluster, v variant) error {
+	pc := &v1alpha1.PoolClass{Spec: v.spec}
 	pc.Name = class
 	pc.Spec.InlineVolumes = &v1alpha1.InlineVolumes{Namespaces: []string{v1alpha1.EveryNamespace}}
-	for _, o := range []client.Object{pc, cluster.StorageClass(class, map[string]string{"poolClass": class}), cluster.SnapshotClass(class)} {
+	parameters := map[string]string{"poolClass": class}
+	if v.filesystem != "" {
+		parameters["csi.storage.k8s.io/fstype"] = v.filesystem
+	}
+	for _, o := range []client.Object{pc, cluster.StorageClass(class, parameters), cluster.SnapshotClass(class)} {
 		earlier := o.DeepCopyObject().(client.Object)
 		if err := client.IgnoreNotFound(c.Delete(ctx, earlier)); err != nil {
 			return fmt.Errorf("deleting the classes of an earlier run: %w", err)
