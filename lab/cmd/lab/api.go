@@ -8,13 +8,13 @@ import (
 	"berth.dev/berth/lab/internal/controlplane"
 )
 
-func (a *app) api() *cobra.Command {
+func apiCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "api", Short: "Save the state of the API server and set it back"}
-	cmd.AddCommand(a.apiBackup(), a.apiRestore())
+	cmd.AddCommand(apiBackupCommand(a), apiRestoreCommand(a))
 	return cmd
 }
 
-func (a *app) apiBackup() *cobra.Command {
+func apiBackupCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Save the state of the API server to a file, while the cluster runs",
@@ -28,12 +28,12 @@ func (a *app) apiBackup() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.Backup(cmd.Context(), file)
+			return c.ControlPlane().Backup(cmd.Context(), file)
 		},
 	}
 }
 
-func (a *app) apiRestore() *cobra.Command {
+func apiRestoreCommand(a *app) *cobra.Command {
 	var r controlplane.Restoration
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
@@ -54,7 +54,7 @@ flags: whoever watches notices nothing until they have caught up.`,
 			if err != nil {
 				return err
 			}
-			return c.Restore(cmd.Context(), r)
+			return c.ControlPlane().Restore(cmd.Context(), r)
 		},
 	}
 	cmd.Flags().BoolVar(&r.BackInTime, "back-in-time", false, "let revisions go back with the state")

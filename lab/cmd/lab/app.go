@@ -9,10 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth.dev/berth/lab/internal/artefact"
+	"berth.dev/berth/lab/internal/cluster"
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// app is the state that the commands share.
+// app is what the commands share: the report of progress, the way to the cache and the way to the
+// cluster. Each command is a function of it, in the file of its group.
 type app struct {
 	report progress.Reporter
 	close  func()
@@ -41,7 +43,43 @@ func (a *app) store() (*artefact.Store, error) {
 	return &artefact.Store{Dir: dir, Report: a.report}, nil
 }
 
-func (a *app) command() *cobra.Command {
+// lab says where clusters live and how they are made.
+func (a *app) lab() (cluster.Lab, error) {
+	store, err := a.store()
+	if err != nil {
+		return cluster.Lab{}, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return cluster.Lab{}, fmt.Errorf("finding the lab program: %w", err)
+	}
+	root := os.Getenv("BERTH_LAB_STATE")
+	if root == "" {
+		root = cluster.DefaultRoot
+	}
+	return cluster.Lab{Root: root, Store: store, Report: a.report, Self: self}, nil
+}
+
+// cluster opens the cluster that the user names.
+func (a *app) cluster() (*cluster.Cluster, error) {
+	lab, err := a.lab()
+	if err != nil {
+		return nil, err
+	}
+	return lab.Open(a.name)
+}
+
+// completeNodes completes the first argument to the name of a node.
+func (a *app) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.cluster()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c.Settings().NodeNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// rootCommand returns the program's command with all others below it.
+func rootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "lab",
 		Short:         "A real Kubernetes on this machine, on virtual machines or in namespaces",
@@ -51,11 +89,13 @@ func (a *app) command() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().StringVar(&a.name, "name", "default", "name of the cluster")
 	root.AddCommand(
-		a.up(), a.down(), a.status(), a.kubeconfig(),
-		a.exec(), a.shell(), a.load(), a.logs(), a.api(),
-		a.power(), a.disk(), a.san(), a.assets(), a.binary(), a.images(), a.image(), a.guest(), a.prune(), a.forward(),
+		upCommand(a), downCommand(a), statusCommand(a), kubeconfigCommand(a),
+		execCommand(a), shellCommand(a), loadCommand(a), logsCommand(a), apiCommand(a),
+		powerCommand(a), diskCommand(a), sanCommand(a),
+		assetsCommand(a), binaryCommand(a), imagesCommand(a), imageCommand(a), guestCommand(a),
+		pruneCommand(a), forwardCommand(),
 	)
-	root.AddCommand(a.faults()...)
-	root.AddCommand(a.native()...)
+	root.AddCommand(faultCommands(a)...)
+	root.AddCommand(nativeCommands()...)
 	return root
 }

@@ -13,7 +13,7 @@ import (
 // kubernetesMinor names the environment variable with the minor version of Kubernetes that is built.
 const kubernetesMinor = "BERTH_LAB_KUBERNETES"
 
-func (a *app) assets() *cobra.Command {
+func assetsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "assets",
 		Short: "Print a directory with etcd, kube-apiserver and kubectl, built if need be",
@@ -35,7 +35,7 @@ func (a *app) assets() *cobra.Command {
 	}
 }
 
-func (a *app) binary() *cobra.Command {
+func binaryCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "binary NAME",
 		Short: "Print the path of a program the lab builds, built if need be",

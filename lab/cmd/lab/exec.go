@@ -16,7 +16,7 @@ import (
 	"berth.dev/berth/lab/internal/guest/wire"
 )
 
-func (a *app) exec() *cobra.Command {
+func execCommand(a *app) *cobra.Command {
 	var withInput bool
 	cmd := &cobra.Command{
 		Use:               "exec [-i] NODE -- COMMAND [ARGUMENT]...",
@@ -32,7 +32,7 @@ func (a *app) exec() *cobra.Command {
 			if withInput {
 				r.Stdin = os.Stdin
 			}
-			return a.runOn(cmd.Context(), node, r)
+			return runOn(cmd.Context(), a, node, r)
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // flags after NODE belong to the command
@@ -54,12 +54,12 @@ func splitExec(args []string) (node string, argv []string, err error) {
 }
 
 // runOn runs a program on a node. If the program fails, this one exits with its code.
-func (a *app) runOn(ctx context.Context, node string, r guest.ExecRequest) error {
+func runOn(ctx context.Context, a *app, node string, r guest.ExecRequest) error {
 	c, err := a.cluster()
 	if err != nil {
 		return err
 	}
-	m, err := c.Machine(node)
+	m, err := c.Node(node).Machine()
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *app) runOn(ctx context.Context, node string, r guest.ExecRequest) error
 	return err
 }
 
-func (a *app) shell() *cobra.Command {
+func shellCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "shell NODE",
 		Short:             "Open a shell on a node",
@@ -88,7 +88,7 @@ func (a *app) shell() *cobra.Command {
 				return fmt.Errorf("preparing the terminal: %w", err)
 			}
 			defer func() { _ = term.Restore(terminal, before) }()
-			return a.runOn(cmd.Context(), args[0], guest.ExecRequest{
+			return runOn(cmd.Context(), a, args[0], guest.ExecRequest{
 				Argv: []string{"/bin/bash", "-l"}, Env: []string{"TERM=" + os.Getenv("TERM")},
 				Stdin: os.Stdin, Stdout: os.Stdout, Stderr: io.Discard, Terminal: windows,
 			})

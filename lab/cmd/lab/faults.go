@@ -9,12 +9,12 @@ import (
 	"berth.dev/berth/lab/internal/network"
 )
 
-// faults returns the commands that disturb a node, and those that undo it.
-func (a *app) faults() []*cobra.Command {
+// faultCommands returns the commands that disturb a node, and those that undo it.
+func faultCommands(a *app) []*cobra.Command {
 	return []*cobra.Command{
-		a.pause(),
-		a.onNode("resume", "Let a paused node go on", (*cluster.Cluster).Resume),
-		a.onParts(onParts{
+		pauseCommand(a),
+		onNode(a, "resume", "Let a paused node go on", cluster.Node.Resume),
+		onParts{
 			use: "cut", short: "Disconnect a node from the network, silently",
 			long: `Cut disconnects a node from the network: from all of it, as a pulled cable does, or only
 from some parts. Packets are lost silently, and connections stay as they are on both ends.
@@ -24,23 +24,23 @@ from some parts. Packets are lost silently, and connections stay as they are on 
   san     the target of lab san`,
 			example: "  lab cut node1\n  lab cut node1 --from api,san",
 			flag:    "from", usage: "parts to cut the node from: api, peers, san; all of the network if not given",
-			do: (*cluster.Cluster).Cut,
-		}),
-		a.onParts(onParts{
+			do: cluster.Node.Cut,
+		}.command(a),
+		onParts{
 			use: "heal", short: "Connect a node to the network again",
 			long:    "Heal undoes cut and netem: all of it, or only the cut from some parts.",
 			example: "  lab heal node1\n  lab heal node1 --from san",
 			flag:    "from", usage: "parts to connect the node to: api, peers, san; if not given, all faults of its network end",
-			do: (*cluster.Cluster).Heal,
-		}),
-		a.netem(),
+			do: cluster.Node.Heal,
+		}.command(a),
+		netemCommand(a),
 	}
 }
 
-func (a *app) pause() *cobra.Command {
+func pauseCommand(a *app) *cobra.Command {
 	var frozen bool
-	cmd := a.onNode("pause", "Stop a node's clockwork; it does not notice", func(c *cluster.Cluster, ctx context.Context, node string) error {
-		return c.Pause(ctx, node, frozen)
+	cmd := onNode(a, "pause", "Stop a node's clockwork; it does not notice", func(n cluster.Node, ctx context.Context) error {
+		return n.Pause(ctx, frozen)
 	})
 	cmd.Long = `Pause stops a node; lab resume lets it go on. It does not notice, except that time has jumped.
 
@@ -55,27 +55,28 @@ of this machine, so theirs cannot stop.`
 type onParts struct {
 	use, short, long, example string
 	flag, usage               string
-	do                        func(*cluster.Cluster, context.Context, string, []network.Part) error
+	do                        func(cluster.Node, context.Context, []network.Part) error
 }
 
-func (a *app) onParts(o onParts) *cobra.Command {
+// command returns the command that o describes.
+func (o onParts) command(a *app) *cobra.Command {
 	var names []string
-	cmd := a.onNode(o.use, o.short, func(c *cluster.Cluster, ctx context.Context, node string) error {
+	cmd := onNode(a, o.use, o.short, func(n cluster.Node, ctx context.Context) error {
 		var parts []network.Part
-		for _, n := range names {
-			parts = append(parts, network.Part(n))
+		for _, name := range names {
+			parts = append(parts, network.Part(name))
 		}
-		return o.do(c, ctx, node, parts)
+		return o.do(n, ctx, parts)
 	})
 	cmd.Long, cmd.Example = o.long, o.example
 	cmd.Flags().StringSliceVar(&names, o.flag, nil, o.usage)
 	return cmd
 }
 
-func (a *app) netem() *cobra.Command {
+func netemCommand(a *app) *cobra.Command {
 	var link network.Link
-	cmd := a.onNode("netem", "Delay or lose packets that a node sends", func(c *cluster.Cluster, ctx context.Context, node string) error {
-		return c.Shape(ctx, node, link)
+	cmd := onNode(a, "netem", "Delay or lose packets that a node sends", func(n cluster.Node, ctx context.Context) error {
+		return n.Shape(ctx, link)
 	})
 	cmd.Long = `Netem delays or loses the packets that a node sends to all others; a delay counts once in each round
 trip. It replaces what an earlier netem set. It ends with lab heal, with a call without flags,

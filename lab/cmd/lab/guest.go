@@ -11,14 +11,14 @@ import (
 	"berth.dev/berth/lab/internal/guest"
 )
 
-// guest is the group of commands for machines that are no cluster nodes.
-func (a *app) guest() *cobra.Command {
+// guestCommand returns the group of commands for machines that are no cluster nodes.
+func guestCommand(a *app) *cobra.Command {
 	group := &cobra.Command{Use: "guest", Short: "Virtual machines without Kubernetes"}
-	group.AddCommand(a.guestRun())
+	group.AddCommand(guestRunCommand(a))
 	return group
 }
 
-func (a *app) guestRun() *cobra.Command {
+func guestRunCommand(a *app) *cobra.Command {
 	o := guestRunOptions{cpus: 2, memory: 1 << 30, diskSize: 10 << 30}
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT]...",
@@ -28,7 +28,7 @@ files into it, runs the command with its input, output and exit code passed
 through, and removes the machine. Its disks are /dev/sda, /dev/sdb and so on.`,
 		Example: `  lab guest run --disks 2 --copy $PWD/lvm.test:/root/lvm.test -- ./lvm.test -test.v`,
 		Args:    cobra.MinimumNArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runGuest(cmd, o, args) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return runGuest(cmd, a, o, args) },
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().IntVar(&o.disks, "disks", 0, "number of empty disks")
@@ -57,7 +57,7 @@ func (o guestRunOptions) spec() (guest.Spec, error) {
 	}, err
 }
 
-func (a *app) runGuest(cmd *cobra.Command, o guestRunOptions, argv []string) error {
+func runGuest(cmd *cobra.Command, a *app, o guestRunOptions, argv []string) error {
 	spec, err := o.spec()
 	if err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 	"berth.dev/berth/lab/internal/userland"
 )
 
-func (a *app) image() *cobra.Command {
+func imageCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "image", Short: "Make container images without a container engine"}
-	cmd.AddCommand(a.imageWrite(), a.imageUserland())
+	cmd.AddCommand(imageWriteCommand(), imageUserlandCommand(a))
 	return cmd
 }
 
-func (a *app) images() *cobra.Command {
+func imagesCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "images [NAME:TAG]...",
 		Short: "Build the lab's own images and print them as lines of name and archive path",
@@ -43,7 +43,7 @@ func (a *app) images() *cobra.Command {
 	}
 }
 
-func (a *app) imageUserland() *cobra.Command {
+func imageUserlandCommand(a *app) *cobra.Command {
 	architecture := runtime.GOARCH
 	cmd := &cobra.Command{
 		Use:   "userland",
@@ -62,7 +62,7 @@ func (a *app) imageUserland() *cobra.Command {
 	return cmd
 }
 
-func (a *app) imageWrite() *cobra.Command {
+func imageWriteCommand() *cobra.Command {
 	var s image.Spec
 	var files, links []string
 	cmd := &cobra.Command{

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (a *app) load() *cobra.Command {
+func loadCommand(a *app) *cobra.Command {
 	var nodes []string
 	cmd := &cobra.Command{
 		Use:   "load [--node NODE]... IMAGE.tar...",
@@ -30,7 +30,7 @@ func (a *app) load() *cobra.Command {
 	return cmd
 }
 
-func (a *app) logs() *cobra.Command {
+func logsCommand(a *app) *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "logs [NAME]",

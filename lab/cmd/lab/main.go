@@ -26,7 +26,7 @@ func main() {
 func run(ctx context.Context, args []string) int {
 	a := newApp()
 	defer a.close()
-	root := a.command() //nolint:contextcheck // cobra hands the context to each command
+	root := rootCommand(a) //nolint:contextcheck // cobra hands the context to each command
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

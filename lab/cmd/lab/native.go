@@ -6,8 +6,8 @@ import (
 	"berth.dev/berth/lab/internal/native"
 )
 
-// native returns the commands that the processes of a native node run.
-func (a *app) native() []*cobra.Command {
+// nativeCommands returns the commands that the processes of a native node run.
+func nativeCommands() []*cobra.Command {
 	return []*cobra.Command{
 		{
 			Use: "node-init DIR", Hidden: true, Args: cobra.ExactArgs(1),

@@ -10,7 +10,7 @@ import (
 )
 
 // onNode returns a command that does one thing to one node.
-func (a *app) onNode(use, short string, do func(*cluster.Cluster, context.Context, string) error) *cobra.Command {
+func onNode(a *app, use, short string, do func(cluster.Node, context.Context) error) *cobra.Command {
 	return &cobra.Command{
 		Use:               use + " NODE",
 		Short:             short,
@@ -21,35 +21,35 @@ func (a *app) onNode(use, short string, do func(*cluster.Cluster, context.Contex
 			if err != nil {
 				return err
 			}
-			return do(c, cmd.Context(), args[0])
+			return do(c.Node(args[0]), cmd.Context())
 		},
 	}
 }
 
-func (a *app) power() *cobra.Command {
+func powerCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "power", Short: "Power a node off, as a pulled plug does, and on again"}
 	told := false
-	off := a.onNode("off", "Power a node off at once", func(c *cluster.Cluster, ctx context.Context, node string) error {
+	off := onNode(a, "off", "Power a node off at once", func(n cluster.Node, ctx context.Context) error {
 		if told {
-			return c.PowerOffAndTell(ctx, node)
+			return n.PowerOffAndTell(ctx)
 		}
-		return c.PowerOff(ctx, node)
+		return n.PowerOff(ctx)
 	})
 	off.Flags().BoolVar(&told, "tell", false, "then say on its Node that the power is off, as a system that controls power does (berth.dev/powered-off)")
 	cmd.AddCommand(
 		off,
-		a.onNode("on", "Power a node on and wait until it answers", (*cluster.Cluster).PowerOn),
+		onNode(a, "on", "Power a node on and wait until it answers", cluster.Node.PowerOn),
 	)
 	return cmd
 }
 
-func (a *app) disk() *cobra.Command {
+func diskCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "disk", Short: "Add disks to a running node and pull them out"}
-	cmd.AddCommand(a.diskAdd(), a.diskShare(), a.diskRemove())
+	cmd.AddCommand(diskAddCommand(a), diskShareCommand(a), diskRemoveCommand(a))
 	return cmd
 }
 
-func (a *app) diskAdd() *cobra.Command {
+func diskAddCommand(a *app) *cobra.Command {
 	bytes := size(10 << 30)
 	cmd := &cobra.Command{
 		Use:               "add NODE",
@@ -61,7 +61,7 @@ func (a *app) diskAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			disk, err := c.AddDisk(cmd.Context(), args[0], int64(bytes))
+			disk, err := c.Node(args[0]).AddDisk(cmd.Context(), int64(bytes))
 			return printLine(cmd.OutOrStdout(), fmt.Sprint(disk.Name, " ", disk.Device(args[0])), err)
 		},
 	}
@@ -69,7 +69,7 @@ func (a *app) diskAdd() *cobra.Command {
 	return cmd
 }
 
-func (a *app) diskShare() *cobra.Command {
+func diskShareCommand(a *app) *cobra.Command {
 	bytes, name := size(10<<30), ""
 	cmd := &cobra.Command{
 		Use:   "share NODE...",
@@ -84,7 +84,7 @@ takes it away from one node; the last removal deletes it.`,
 			if err != nil {
 				return err
 			}
-			disk, err := c.ShareDisk(cmd.Context(), args, name, int64(bytes))
+			disk, err := c.SharedDisks().Share(cmd.Context(), args, name, int64(bytes))
 			return printLine(cmd.OutOrStdout(), fmt.Sprint(disk.Name, " ", disk.Device(args[0])), err)
 		},
 	}
@@ -93,7 +93,7 @@ takes it away from one node; the last removal deletes it.`,
 	return cmd
 }
 
-func (a *app) diskRemove() *cobra.Command {
+func diskRemoveCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove NODE DISK",
 		Short:             "Pull a disk out, in use or not, and delete it unless other nodes share it",
@@ -104,15 +104,7 @@ func (a *app) diskRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.RemoveDisk(cmd.Context(), args[0], args[1])
+			return c.Node(args[0]).RemoveDisk(cmd.Context(), args[1])
 		},
 	}
-}
-
-func (a *app) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	c, err := a.cluster()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return c.Nodes(), cobra.ShellCompDirectiveNoFileComp
 }

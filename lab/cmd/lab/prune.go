@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/lab/internal/artefact"
 )
 
-func (a *app) prune() *cobra.Command {
+func pruneCommand(a *app) *cobra.Command {
 	p := pruning{unused: 14 * 24 * time.Hour}
 	cmd := &cobra.Command{
 		Use:   "prune",

@@ -112,7 +112,7 @@ func TestPruneKeepsTheArtefactsThatAClusterMayUse(t *testing.T) {
 func TestPruneRefusesATimeToCome(t *testing.T) {
 	a := newApp()
 	t.Cleanup(a.close)
-	cmd := a.prune()
+	cmd := pruneCommand(a)
 	cmd.SetArgs([]string{"--unused", "-1h"})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "in the future") {

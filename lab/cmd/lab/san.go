@@ -13,8 +13,8 @@ import (
 	"berth.dev/berth/lab/internal/san"
 )
 
-// san is the group of commands for the cluster's storage target.
-func (a *app) san() *cobra.Command {
+// sanCommand returns the group of commands for the cluster's storage target.
+func sanCommand(a *app) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "san",
 		Short: "An iSCSI target with logical units that all nodes reach",
@@ -24,15 +24,15 @@ no passwords. The content of each unit is a raw file on this machine: lab status
   lab exec node1 -- iscsiadm -m discovery -t sendtargets -p 10.77.0.2
   lab exec node1 -- iscsiadm -m node --login`,
 	}
-	group.AddCommand(a.sanUp(), a.sanAdd(), a.sanRemove(), a.sanLatency(),
-		a.onSAN("on", "Start the target again", (*cluster.Cluster).StartSAN),
-		a.onSAN("off", "End the target at once, as a loss of power does", (*cluster.Cluster).StopSAN),
-		a.onSAN("restart", "End the target at once and start it again", (*cluster.Cluster).RestartSAN),
-		a.onSAN("down", "Remove the target with the content of all logical units", (*cluster.Cluster).RemoveSAN))
+	group.AddCommand(sanUpCommand(a), sanAddCommand(a), sanRemoveCommand(a), sanLatencyCommand(a),
+		onSAN(a, "on", "Start the target again", cluster.SAN.Start),
+		onSAN(a, "off", "End the target at once, as a loss of power does", cluster.SAN.Stop),
+		onSAN(a, "restart", "End the target at once and start it again", cluster.SAN.Restart),
+		onSAN(a, "down", "Remove the target with the content of all logical units", cluster.SAN.Remove))
 	return group
 }
 
-func (a *app) sanUp() *cobra.Command {
+func sanUpCommand(a *app) *cobra.Command {
 	spec := cluster.SANSpec{Settings: san.Settings{Kind: san.TGT}, LUNs: 1, Size: 1 << 30}
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -50,7 +50,7 @@ func (a *app) sanUp() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := c.MakeSAN(cmd.Context(), spec)
+			s, err := c.SAN().Make(cmd.Context(), spec)
 			if err != nil {
 				return err
 			}
@@ -69,7 +69,8 @@ func (a *app) sanUp() *cobra.Command {
 	return cmd
 }
 
-func (a *app) onSAN(use, short string, do func(*cluster.Cluster, context.Context) error) *cobra.Command {
+// onSAN returns a command that does one thing to the SAN.
+func onSAN(a *app, use, short string, do func(cluster.SAN, context.Context) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   use,
 		Short: short,
@@ -79,12 +80,12 @@ func (a *app) onSAN(use, short string, do func(*cluster.Cluster, context.Context
 			if err != nil {
 				return err
 			}
-			return do(c, cmd.Context())
+			return do(c.SAN(), cmd.Context())
 		},
 	}
 }
 
-func (a *app) sanAdd() *cobra.Command {
+func sanAddCommand(a *app) *cobra.Command {
 	bytes := size(1 << 30)
 	cmd := &cobra.Command{
 		Use:   "add",
@@ -96,7 +97,7 @@ func (a *app) sanAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l, err := c.AddLUN(cmd.Context(), int64(bytes))
+			l, err := c.SAN().AddLUN(cmd.Context(), int64(bytes))
 			return printLine(cmd.OutOrStdout(), fmt.Sprint(l.Number, " ", l.File), err)
 		},
 	}
@@ -104,7 +105,7 @@ func (a *app) sanAdd() *cobra.Command {
 	return cmd
 }
 
-func (a *app) sanRemove() *cobra.Command {
+func sanRemoveCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NUMBER",
 		Short: "Take a logical unit away, in use or not, and delete its content",
@@ -118,12 +119,12 @@ func (a *app) sanRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.RemoveLUN(cmd.Context(), number)
+			return c.SAN().RemoveLUN(cmd.Context(), number)
 		},
 	}
 }
 
-func (a *app) sanLatency() *cobra.Command {
+func sanLatencyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "latency DURATION",
 		Short:   "Delay each answer of the target (kind lio); 0 ends it, and so does a restart",
@@ -138,7 +139,7 @@ func (a *app) sanLatency() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.DelaySAN(cmd.Context(), d)
+			return c.SAN().Delay(cmd.Context(), d)
 		},
 	}
 }

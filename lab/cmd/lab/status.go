@@ -12,7 +12,7 @@ import (
 	"berth.dev/berth/lab/internal/cluster"
 )
 
-func (a *app) status() *cobra.Command {
+func statusCommand(a *app) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",

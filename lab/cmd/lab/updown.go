@@ -12,31 +12,7 @@ import (
 	"berth.dev/berth/lab/internal/network"
 )
 
-func (a *app) lab() (cluster.Lab, error) {
-	store, err := a.store()
-	if err != nil {
-		return cluster.Lab{}, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return cluster.Lab{}, fmt.Errorf("finding the lab program: %w", err)
-	}
-	root := os.Getenv("BERTH_LAB_STATE")
-	if root == "" {
-		root = cluster.DefaultRoot
-	}
-	return cluster.Lab{Root: root, Store: store, Report: a.report, Self: self}, nil
-}
-
-func (a *app) cluster() (*cluster.Cluster, error) {
-	lab, err := a.lab()
-	if err != nil {
-		return nil, err
-	}
-	return lab.Open(a.name)
-}
-
-func (a *app) up() *cobra.Command {
+func upCommand(a *app) *cobra.Command {
 	s := cluster.Settings{Memory: 2 << 30, DiskSize: 10 << 30}
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -113,7 +89,7 @@ func checkSettings(cmd *cobra.Command, lab cluster.Lab, name string, asked clust
 	return nil
 }
 
-func (a *app) down() *cobra.Command {
+func downCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "End the cluster and remove everything of it",
@@ -128,7 +104,7 @@ func (a *app) down() *cobra.Command {
 	}
 }
 
-func (a *app) kubeconfig() *cobra.Command {
+func kubeconfigCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print the path of a kubeconfig that works on this machine",
@@ -143,8 +119,8 @@ func (a *app) kubeconfig() *cobra.Command {
 	}
 }
 
-// forward returns the command that the forwarder process runs.
-func (a *app) forward() *cobra.Command {
+// forwardCommand returns the command that the forwarder process runs.
+func forwardCommand() *cobra.Command {
 	var listen, netns, target string
 	cmd := &cobra.Command{
 		Use:    "forward",

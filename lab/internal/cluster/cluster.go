@@ -8,9 +8,7 @@ import (
 	"path/filepath"
 
 	"berth.dev/berth/lab/internal/artefact"
-	"berth.dev/berth/lab/internal/controlplane"
 	"berth.dev/berth/lab/internal/network"
-	"berth.dev/berth/lab/internal/pki"
 	"berth.dev/berth/lab/internal/progress"
 )
 
@@ -22,7 +20,8 @@ type Lab struct {
 	Self   string // path of the lab program, which is also the forwarder
 }
 
-// Cluster is one cluster that is up, or half up.
+// Cluster is one cluster that is up, or half up. It keeps what its parts share: the state file, the
+// lock and the network.
 type Cluster struct {
 	lab   Lab
 	paths paths
@@ -65,6 +64,28 @@ func (c *Cluster) Begun() bool {
 // Kubeconfig returns the path of a kubeconfig that works on this machine.
 func (c *Cluster) Kubeconfig() string { return c.paths.kubeconfig() }
 
+// ControlPlane returns the cluster's control plane.
+func (c *Cluster) ControlPlane() ControlPlane { return ControlPlane{cluster: c} }
+
+// Node returns the node of a name, in the cluster or not. It does not look: until a command holds
+// the lock, another one may change the settings. [Node.Machine] looks.
+func (c *Cluster) Node(name string) Node { return Node{cluster: c, name: name} }
+
+// Nodes returns all nodes.
+func (c *Cluster) Nodes() []Node {
+	var all []Node
+	for _, name := range c.Settings().NodeNames() {
+		all = append(all, c.Node(name))
+	}
+	return all
+}
+
+// SAN returns the cluster's SAN, made or not.
+func (c *Cluster) SAN() SAN { return SAN{cluster: c} }
+
+// SharedDisks returns the disks that nodes share.
+func (c *Cluster) SharedDisks() SharedDisks { return SharedDisks{cluster: c} }
+
 // change runs f while no other command changes the cluster.
 func (c *Cluster) change(f func() error) error {
 	lock, err := takeLock(c.paths.lock(), c.paths.name)
@@ -77,29 +98,6 @@ func (c *Cluster) change(f func() error) error {
 		return err
 	}
 	return f()
-}
-
-// plan returns the configuration of the control plane in net.
-func (c *Cluster) plan(net *network.Network) (controlplane.Config, error) {
-	authority, err := pki.Open(c.paths.certificates())
-	if err != nil {
-		return controlplane.Config{}, err
-	}
-	programs := c.state.get().Programs
-	return controlplane.Config{
-		Programs:  programs.Kubernetes,
-		Etcd:      programs.Etcd,
-		CoreDNS:   programs.CoreDNS,
-		Dir:       c.paths.controlPlane(),
-		NetNS:     net.Path(),
-		Address:   network.Gateway,
-		ServiceIP: network.APIService,
-		Services:  network.Services,
-		DNS:       network.DNSAddress, DNSService: network.DNSService,
-		Authority: authority,
-
-		StockTimeouts: c.Settings().StockTimeouts,
-	}, nil
 }
 
 // step runs f as a reported step.

@@ -14,7 +14,6 @@ import (
 	"berth.dev/berth/lab/internal/network"
 	"berth.dev/berth/lab/internal/process"
 	"berth.dev/berth/lab/internal/progress"
-	"berth.dev/berth/lab/internal/san"
 )
 
 // Down ends the named cluster and removes everything of it. A cluster that
@@ -52,7 +51,7 @@ func (l Lab) down(ctx context.Context, p paths, step progress.Step) error {
 	case err == nil:
 		step.Note("stopping processes")
 		c := &Cluster{lab: l, paths: p, state: st}
-		if err := errors.Join(kill(ctx, st.processes()), c.powerOffAll(ctx), c.sanOff(ctx)); err != nil {
+		if err := errors.Join(kill(ctx, st.processes()), c.powerOffAll(ctx), c.SAN().off(ctx)); err != nil {
 			return err
 		}
 	case !errors.Is(err, ErrNotUp):
@@ -71,8 +70,8 @@ func (l Lab) down(ctx context.Context, p paths, step progress.Step) error {
 // powerOffAll ends all machines, half-made ones too.
 func (c *Cluster) powerOffAll(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, name := range c.Nodes() {
-		m, err := c.open(name)
+	for _, n := range c.Nodes() {
+		m, err := n.open()
 		if errors.Is(err, guest.ErrNotExist) {
 			continue
 		}
@@ -82,18 +81,6 @@ func (c *Cluster) powerOffAll(ctx context.Context) error {
 		g.Go(func() error { return m.PowerOff(ctx) })
 	}
 	return g.Wait()
-}
-
-// sanOff ends the SAN. Its files go with the cluster's.
-func (c *Cluster) sanOff(ctx context.Context) error {
-	s, err := c.SAN(ctx)
-	if errors.Is(err, san.ErrNotExist) || errors.Is(err, network.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return s.Off(ctx)
 }
 
 // removeNetwork removes the cluster's network. First it ends all processes in its namespace,

@@ -10,10 +10,10 @@ import (
 	"berth.dev/berth/lab/internal/network"
 )
 
-// Pause stops a node, as an overloaded hypervisor does, or one that moves a machine. With
-// frozen its clocks stop, too: after [Cluster.Resume] it does not know that time has passed.
-func (c *Cluster) Pause(ctx context.Context, node string, frozen bool) error {
-	return c.withMachine(node, func(m Machine) error {
+// Pause stops the node, as an overloaded hypervisor does, or one that moves a machine. With
+// frozen its clocks stop, too: after [Node.Resume] it does not know that time has passed.
+func (n Node) Pause(ctx context.Context, frozen bool) error {
+	return n.change(func(m Machine) error {
 		if frozen {
 			return m.Freeze(ctx)
 		}
@@ -21,30 +21,30 @@ func (c *Cluster) Pause(ctx context.Context, node string, frozen bool) error {
 	})
 }
 
-// Resume undoes [Cluster.Pause].
-func (c *Cluster) Resume(ctx context.Context, node string) error {
-	return c.withMachine(node, func(m Machine) error { return m.Resume(ctx) })
+// Resume undoes [Node.Pause].
+func (n Node) Resume(ctx context.Context) error {
+	return n.change(func(m Machine) error { return m.Resume(ctx) })
 }
 
-// Cut disconnects a node from parts of the cluster's network; without any, from all of it,
+// Cut disconnects the node from parts of the cluster's network; without any, from all of it,
 // as a pulled cable does.
-func (c *Cluster) Cut(ctx context.Context, node string, parts []network.Part) error {
+func (n Node) Cut(ctx context.Context, parts []network.Part) error {
 	if err := validate(parts); err != nil {
 		return err
 	}
-	return c.withMachine(node, func(Machine) error {
-		net, err := c.network(ctx)
+	return n.change(func(Machine) error {
+		net, err := n.cluster.network(ctx)
 		if err != nil {
 			return err
 		}
 		if len(parts) == 0 {
-			return net.Cut(ctx, node)
+			return net.Cut(ctx, n.name)
 		}
-		if err := guest.InstallPackages(ctx, c.lab.Report, guest.Missing(network.FilterPackages)); err != nil {
+		if err := guest.InstallPackages(ctx, n.cluster.lab.Report, guest.Missing(network.FilterPackages)); err != nil {
 			return err
 		}
 		for _, part := range parts {
-			if err := net.Sever(ctx, node, part); err != nil {
+			if err := net.Sever(ctx, n.name, part); err != nil {
 				return err
 			}
 		}
@@ -52,24 +52,24 @@ func (c *Cluster) Cut(ctx context.Context, node string, parts []network.Part) er
 	})
 }
 
-// Heal undoes [Cluster.Cut] for parts of the network; without any, it undoes every fault of
+// Heal undoes [Node.Cut] for parts of the network; without any, it undoes every fault of
 // the node's network.
-func (c *Cluster) Heal(ctx context.Context, node string, parts []network.Part) error {
+func (n Node) Heal(ctx context.Context, parts []network.Part) error {
 	if err := validate(parts); err != nil {
 		return err
 	}
-	return c.withMachine(node, func(m Machine) error {
-		net, err := c.network(ctx)
+	return n.change(func(m Machine) error {
+		net, err := n.cluster.network(ctx)
 		if err != nil {
 			return err
 		}
 		if len(parts) > 0 {
-			return restore(ctx, net, node, parts)
+			return restore(ctx, net, n.name, parts)
 		}
-		if !c.offNative(node, m) {
-			err = net.Heal(ctx, node)
+		if !n.offNative(m) {
+			err = net.Heal(ctx, n.name)
 		}
-		return errors.Join(err, restore(ctx, net, node, network.Parts), c.shape(ctx, node, m, network.Link{}))
+		return errors.Join(err, restore(ctx, net, n.name, network.Parts), n.shape(ctx, m, network.Link{}))
 	})
 }
 
@@ -89,12 +89,12 @@ func restore(ctx context.Context, net *network.Network, node string, parts []net
 	return errors.Join(errs...)
 }
 
-// Shape delays and loses packets that a node sends. The zero Link ends that.
-func (c *Cluster) Shape(ctx context.Context, node string, link network.Link) error {
+// Shape delays and loses packets that the node sends. The zero Link ends that.
+func (n Node) Shape(ctx context.Context, link network.Link) error {
 	if err := link.Validate(); err != nil {
 		return err
 	}
-	return c.withMachine(node, func(m Machine) error { return c.shape(ctx, node, m, link) })
+	return n.change(func(m Machine) error { return n.shape(ctx, m, link) })
 }
 
 // shaped is a [network.Link] in force, and the process of the node's machine: another one
@@ -106,17 +106,17 @@ type shaped struct {
 
 // shape is recorded before it happens: a fault that is shown and not there is a smaller
 // surprise than one that is there and not shown.
-func (c *Cluster) shape(ctx context.Context, node string, m Machine, link network.Link) error {
-	now := c.link(node, m)
+func (n Node) shape(ctx context.Context, m Machine, link network.Link) error {
+	now := n.link(m)
 	if now == link {
 		return nil
 	}
 	record := func(l network.Link) error {
-		return c.state.update(func(s *contents) {
+		return n.cluster.state.update(func(s *contents) {
 			if s.Links == nil {
 				s.Links = map[string]shaped{}
 			}
-			s.Links[node] = shaped{Link: l, PID: m.PID()}
+			s.Links[n.name] = shaped{Link: l, PID: m.PID()}
 		})
 	}
 	if link != (network.Link{}) {
@@ -126,7 +126,7 @@ func (c *Cluster) shape(ctx context.Context, node string, m Machine, link networ
 	}
 	if _, err := m.Output(ctx, link.Command(network.Interface)...); err != nil {
 		if strings.Contains(err.Error(), "qdisc kind is unknown") {
-			err = fmt.Errorf("the kernel of %s has no netem: use a cluster of guests (lab up without --native)", node)
+			err = fmt.Errorf("the kernel of %s has no netem: use a cluster of guests (lab up without --native)", n.name)
 		}
 		return errors.Join(err, record(now))
 	}
@@ -134,14 +134,14 @@ func (c *Cluster) shape(ctx context.Context, node string, m Machine, link networ
 }
 
 // link returns what the node's interface does to packets.
-func (c *Cluster) link(node string, m Machine) network.Link {
-	if s, ok := c.state.link(node); ok && m.Power() != guest.Off && s.PID == m.PID() {
+func (n Node) link(m Machine) network.Link {
+	if s, ok := n.cluster.state.link(n.name); ok && m.Power() != guest.Off && s.PID == m.PID() {
 		return s.Link
 	}
 	return network.Link{}
 }
 
-// offNative reports whether a node has no cable, because it is native and off.
-func (c *Cluster) offNative(node string, m Machine) bool {
-	return m.Power() == guest.Off && c.Settings().native(node)
+// offNative reports whether the node has no cable, because it is native and off.
+func (n Node) offNative(m Machine) bool {
+	return m.Power() == guest.Off && n.native()
 }

@@ -15,7 +15,8 @@ const forwarder = "forwarder"
 
 // startForwarder makes the API server reachable on 127.0.0.1 and writes the
 // kubeconfig that says so. The port stays the same for the cluster's life.
-func (c *Cluster) startForwarder(ctx context.Context, config controlplane.Config) error {
+func (p ControlPlane) startForwarder(ctx context.Context, config controlplane.Config) error {
+	c := p.cluster
 	if rec, ok := c.state.Process(forwarder); ok && rec.Alive() {
 		return nil
 	}
@@ -42,7 +43,7 @@ func (c *Cluster) startForwarder(ctx context.Context, config controlplane.Config
 	if err := c.state.RecordProcess(rec); err != nil {
 		return err
 	}
-	if err := c.awaitForwarder(ctx, local, rec); err != nil {
+	if err := awaitForwarder(ctx, local, rec); err != nil {
 		return err
 	}
 	kubeconfig, err := config.Authority.Kubeconfig("admin", "https://"+local, controlplane.Admin)
@@ -56,7 +57,7 @@ func (c *Cluster) startForwarder(ctx context.Context, config controlplane.Config
 }
 
 // awaitForwarder returns when the forwarder accepts connections.
-func (c *Cluster) awaitForwarder(ctx context.Context, address string, rec process.Record) error {
+func awaitForwarder(ctx context.Context, address string, rec process.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)

@@ -17,7 +17,7 @@ import (
 // left as it is.
 func (c *Cluster) Load(ctx context.Context, nodes, archives []string) error {
 	if len(nodes) == 0 {
-		nodes = c.Nodes()
+		nodes = c.Settings().NodeNames()
 	}
 	for _, archive := range archives {
 		if _, err := image.Identify(archive); err != nil {
@@ -26,17 +26,17 @@ func (c *Cluster) Load(ctx context.Context, nodes, archives []string) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, name := range nodes {
-		g.Go(func() error { return c.loadOn(ctx, name, archives) })
+		g.Go(func() error { return c.Node(name).load(ctx, archives) })
 	}
 	return g.Wait()
 }
 
-func (c *Cluster) loadOn(ctx context.Context, name string, archives []string) error {
-	machine, err := c.Machine(name)
+func (n Node) load(ctx context.Context, archives []string) error {
+	machine, err := n.Machine()
 	if err != nil {
 		return err
 	}
-	return c.step(name+": load images", func(step progress.Step) error { return loadMissing(ctx, machine, archives, step) })
+	return n.cluster.step(n.name+": load images", func(step progress.Step) error { return loadMissing(ctx, machine, archives, step) })
 }
 
 func loadMissing(ctx context.Context, machine node.Guest, archives []string, step progress.Step) error {

@@ -16,13 +16,13 @@ func (c *Cluster) Logs() map[string]string {
 	for _, rec := range c.state.processes() {
 		logs[rec.Name] = rec.Log
 	}
-	for _, name := range c.Nodes() {
-		m, err := c.open(name)
+	for _, n := range c.Nodes() {
+		m, err := n.open()
 		if err != nil {
 			continue // not made yet: it has no logs
 		}
 		for service, path := range m.Logs() {
-			logs[name+"/"+service] = path
+			logs[n.name+"/"+service] = path
 		}
 	}
 	if s, err := san.Open(san.Place{Dir: c.paths.san()}); err == nil {

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"berth.dev/berth/lab/internal/guest"
-	"berth.dev/berth/lab/internal/native"
 )
 
 // Machine is the machine of a node: a guest, or a part of this machine. A kind of
@@ -32,14 +31,6 @@ type Machine interface {
 
 	// Logs returns the log files by the name of the process that wrote them.
 	Logs() map[string]string
-}
-
-// open returns the machine of a node, or [guest.ErrNotExist].
-func (c *Cluster) open(node string) (Machine, error) {
-	if c.Settings().native(node) {
-		return opened(native.Open(c.paths.node(node)))
-	}
-	return opened(guest.Open(c.paths.node(node)))
 }
 
 // opened returns a nil Machine on an error. A nil M in a Machine would not be nil.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"berth.dev/berth/lab/internal/artefact"
 	"berth.dev/berth/lab/internal/build"
 	"berth.dev/berth/lab/internal/catalog"
 	"berth.dev/berth/lab/internal/guest"
@@ -30,19 +31,19 @@ type materials struct {
 }
 
 // installPackages installs the Debian packages that are missing on the machine.
-func (c *Cluster) installPackages(ctx context.Context) error {
-	if len(c.Nodes()) == 0 {
+func installPackages(ctx context.Context, report progress.Reporter, settings Settings) error {
+	if len(settings.NodeNames()) == 0 {
 		return nil
 	}
 	packages := build.Runc.MissingPackages()
-	if c.Settings().guests() {
+	if settings.guests() {
 		packages = append(packages, guest.MissingPackages()...)
 	}
-	if c.Settings().natives() {
+	if settings.natives() {
 		packages = append(packages, guest.Missing(network.FilterPackages)...)
 	}
 	packages = append(packages, catalog.MissingPackages(catalog.Busybox)...)
-	return guest.InstallPackages(ctx, c.lab.Report, packages)
+	return guest.InstallPackages(ctx, report, packages)
 }
 
 // gather builds or fetches everything side by side. Without nodes only the
@@ -52,7 +53,7 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 	var p node.Programs
 	g, gathering := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		found, err := c.findPrograms(gathering)
+		found, err := findPrograms(gathering, c.lab.Store, c.state)
 		p.Kubelet = filepath.Join(found.Kubernetes, "kubelet")
 		p.KubeProxy = filepath.Join(found.Kubernetes, "kube-proxy")
 		return err
@@ -71,7 +72,7 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 			return err
 		})
 	}
-	g.Go(func() error { return c.getRuntime(gathering, &p) })
+	g.Go(func() error { return getRuntime(gathering, c.lab.Store, &p) })
 	archives := slices.Clone(c.Settings().Images)
 	g.Go(func() error {
 		images, err := catalog.Get(gathering, c.lab.Store, catalog.Pause)
@@ -101,14 +102,14 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 
 // getRuntime gets the programs that run a node's containers, one after the other: each
 // build alone keeps all processors busy.
-func (c *Cluster) getRuntime(ctx context.Context, p *node.Programs) (err error) {
-	if p.Containerd, err = build.Containerd.Get(ctx, c.lab.Store); err != nil {
+func getRuntime(ctx context.Context, store *artefact.Store, p *node.Programs) (err error) {
+	if p.Containerd, err = build.Containerd.Get(ctx, store); err != nil {
 		return err
 	}
-	if p.CNI, err = build.CNI.Get(ctx, c.lab.Store); err != nil {
+	if p.CNI, err = build.CNI.Get(ctx, store); err != nil {
 		return err
 	}
-	runc, err := build.Runc.Get(ctx, c.lab.Store)
+	runc, err := build.Runc.Get(ctx, store)
 	p.Runc = filepath.Join(runc, "runc")
 	return err
 }

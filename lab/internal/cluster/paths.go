@@ -34,6 +34,10 @@ func (p paths) network() string {
 	return p.name + "-" + hex.EncodeToString(sum[:4])
 }
 
+// cgroup returns the name of a node's cgroup. It contains the network's name: no two
+// clusters of a machine share either.
+func (p paths) cgroup(node string) string { return "/berth-lab-" + p.network() + "/" + node }
+
 func (p paths) lock() string         { return filepath.Join(p.root, p.name+".lock") }
 func (p paths) dir() string          { return filepath.Join(p.root, p.name) }
 func (p paths) state() string        { return filepath.Join(p.dir(), "cluster.json") }

@@ -12,33 +12,33 @@ import (
 // ended.
 const poweredOff = "berth.dev/powered-off"
 
-// PowerOffAndTell switches a node off, and then says so on its Node: the power is off by then, and no other command
+// PowerOffAndTell switches the node off, and then says so on its Node: the power is off by then, and no other command
 // switches it on meanwhile. A native node has the boot of this machine, which goes on.
-func (c *Cluster) PowerOffAndTell(ctx context.Context, node string) error {
-	return c.withMachine(node, func(m Machine) error {
-		if c.Settings().native(node) {
-			return fmt.Errorf("node %s is native: its processes end, and no boot does that a power record could name", node)
+func (n Node) PowerOffAndTell(ctx context.Context) error {
+	return n.change(func(m Machine) error {
+		if n.native() {
+			return fmt.Errorf("node %s is native: its processes end, and no boot does that a power record could name", n.name)
 		}
 		if err := m.PowerOff(ctx); err != nil {
 			return err
 		}
-		client, err := c.client(ctx)
+		client, err := n.cluster.ControlPlane().client(ctx)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		path := "/api/v1/nodes/" + node
+		path := "/api/v1/nodes/" + n.name
 		body, err := client.Get(ctx, path)
 		if err != nil {
-			return fmt.Errorf("node %s is off, and its Node cannot be read: %w", node, err)
+			return fmt.Errorf("node %s is off, and its Node cannot be read: %w", n.name, err)
 		}
 		record, err := powerRecord(body, time.Now())
 		if err != nil {
-			return fmt.Errorf("node %s is off: %w", node, err)
+			return fmt.Errorf("node %s is off: %w", n.name, err)
 		}
 		return client.Apply(ctx, path, map[string]any{
 			"apiVersion": "v1", "kind": "Node",
-			"metadata": map[string]any{"name": node, "annotations": map[string]string{poweredOff: record}},
+			"metadata": map[string]any{"name": n.name, "annotations": map[string]string{poweredOff: record}},
 		})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"berth.dev/berth/lab/internal/artefact"
 	"berth.dev/berth/lab/internal/build"
 	"berth.dev/berth/lab/internal/release"
 )
@@ -19,43 +20,42 @@ type programs struct {
 
 // findPrograms builds the programs or takes them from a release, unless the
 // cluster has some already.
-func (c *Cluster) findPrograms(ctx context.Context) (programs, error) {
-	if p := c.state.get().Programs; p.exist() {
+func findPrograms(ctx context.Context, store *artefact.Store, st *state) (programs, error) {
+	if p := st.get().Programs; p.exist() {
 		return p, nil
 	}
-	p, err := c.choosePrograms(ctx)
+	p, err := choosePrograms(ctx, store, st.get().Settings)
 	if err != nil {
 		return programs{}, err
 	}
-	if p.CoreDNS, err = build.CoreDNS.Get(ctx, c.lab.Store); err != nil {
+	if p.CoreDNS, err = build.CoreDNS.Get(ctx, store); err != nil {
 		return programs{}, err
 	}
-	return p, c.state.update(func(s *contents) { s.Programs = p })
+	return p, st.update(func(s *contents) { s.Programs = p })
 }
 
-func (c *Cluster) choosePrograms(ctx context.Context) (programs, error) {
-	names, err := build.CoreDNS.Get(ctx, c.lab.Store)
+func choosePrograms(ctx context.Context, store *artefact.Store, settings Settings) (programs, error) {
+	names, err := build.CoreDNS.Get(ctx, store)
 	if err != nil {
 		return programs{}, err
 	}
-	settings := c.state.get().Settings
 	location := settings.Release
 	if location == "" {
 		kubernetes, err := build.KubernetesOf(settings.Kubernetes)
 		if err != nil {
 			return programs{}, err
 		}
-		dir, err := kubernetes.Get(ctx, c.lab.Store)
+		dir, err := kubernetes.Get(ctx, store)
 		return programs{Kubernetes: dir, Etcd: dir, CoreDNS: names}, err
 	}
-	dir, err := release.Get(ctx, c.lab.Store, location)
+	dir, err := release.Get(ctx, store, location)
 	if err != nil {
 		return programs{}, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, release.Etcd)); err == nil {
 		return programs{Kubernetes: dir, Etcd: dir, CoreDNS: names}, nil
 	}
-	built, err := build.Kubernetes.Get(ctx, c.lab.Store)
+	built, err := build.Kubernetes.Get(ctx, store)
 	return programs{Kubernetes: dir, Etcd: built, CoreDNS: names}, err
 }
 

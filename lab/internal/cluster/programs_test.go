@@ -31,7 +31,7 @@ func TestAClusterThatWasMadeWithoutNamesStaysSo(t *testing.T) {
 			if err := st.update(func(s *contents) { s.Programs = c.programs }); err != nil {
 				t.Fatal(err)
 			}
-			if got := slices.Contains((&Cluster{state: st}).components(), controlplane.DNS); got != c.names {
+			if got := slices.Contains((&Cluster{state: st}).ControlPlane().components(), controlplane.DNS); got != c.names {
 				t.Errorf("status has a server of names: %v, want %v", got, c.names)
 			}
 		})

@@ -19,76 +19,79 @@ type SANSpec struct {
 	Size int64 // bytes of each logical unit
 }
 
-// MakeSAN makes the cluster's SAN and starts it, or completes an interrupted start.
-func (c *Cluster) MakeSAN(ctx context.Context, spec SANSpec) (*san.SAN, error) {
+// SAN is the storage target of a cluster, made or not. Each change of it holds the cluster's lock.
+type SAN struct{ cluster *Cluster }
+
+// Make makes the SAN and starts it, or completes an interrupted start.
+func (s SAN) Make(ctx context.Context, spec SANSpec) (*san.SAN, error) {
 	if err := errors.Join(needRoot(), spec.Validate()); err != nil {
 		return nil, err
 	}
-	var s *san.SAN
-	err := c.change(func() error {
+	var target *san.SAN
+	err := s.cluster.change(func() error {
 		var err error
-		if s, err = c.recordedSAN(ctx, spec); err != nil {
+		if target, err = s.openOrCreate(ctx, spec); err != nil {
 			return err
 		}
-		return c.step("SAN", func(step progress.Step) error { return c.startSAN(ctx, s, spec, step) })
+		return s.cluster.step("SAN", func(step progress.Step) error { return s.start(ctx, target, spec, step) })
 	})
-	return s, err
+	return target, err
 }
 
-// recordedSAN returns the SAN that exists, if it has the settings of spec, or a new one.
-func (c *Cluster) recordedSAN(ctx context.Context, spec SANSpec) (*san.SAN, error) {
-	place, err := c.sanPlace(ctx)
+// openOrCreate returns the SAN that exists, if it has the settings of spec, or a new one.
+func (s SAN) openOrCreate(ctx context.Context, spec SANSpec) (*san.SAN, error) {
+	place, err := s.place(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s, err := san.Open(place)
+	target, err := san.Open(place)
 	switch {
 	case errors.Is(err, san.ErrNotExist):
 		return san.Create(place, spec.Settings)
-	case err == nil && s.Settings() != spec.Settings:
+	case err == nil && target.Settings() != spec.Settings:
 		return nil, errors.New("the cluster has a SAN of another kind: remove it first with `lab san down`")
 	default:
-		return s, err
+		return target, err
 	}
 }
 
-func (c *Cluster) startSAN(ctx context.Context, s *san.SAN, spec SANSpec, step progress.Step) error {
-	net, err := c.network(ctx)
+func (s SAN) start(ctx context.Context, target *san.SAN, spec SANSpec, step progress.Step) error {
+	net, err := s.cluster.network(ctx)
 	if err != nil {
 		return err
 	}
 	if spec.Kind == san.LIO {
-		err = c.makeSANGuest(ctx, s, net)
+		err = s.makeGuest(ctx, target, net)
 	} else {
-		err = c.prepareTGT(ctx, net)
+		err = s.prepareTGT(ctx, net)
 	}
 	if err != nil {
 		return err
 	}
-	for len(s.LUNs()) < spec.LUNs {
-		if _, err := s.Add(ctx, spec.Size); err != nil {
+	for len(target.LUNs()) < spec.LUNs {
+		if _, err := target.Add(ctx, spec.Size); err != nil {
 			return err
 		}
 	}
 	step.Note("starting the target")
-	return s.On(ctx)
+	return target.On(ctx)
 }
 
-func (c *Cluster) prepareTGT(ctx context.Context, net *network.Network) error {
-	if err := guest.InstallPackages(ctx, c.lab.Report, guest.Missing(san.TGTPackages)); err != nil {
+func (s SAN) prepareTGT(ctx context.Context, net *network.Network) error {
+	if err := guest.InstallPackages(ctx, s.cluster.lab.Report, guest.Missing(san.TGTPackages)); err != nil {
 		return err
 	}
 	return net.HoldSAN(ctx, true)
 }
 
-func (c *Cluster) makeSANGuest(ctx context.Context, s *san.SAN, net *network.Network) error {
-	if s.HasGuest() {
+func (s SAN) makeGuest(ctx context.Context, target *san.SAN, net *network.Network) error {
+	if target.HasGuest() {
 		return nil
 	}
-	if err := guest.InstallPackages(ctx, c.lab.Report, guest.MissingPackages()); err != nil {
+	if err := guest.InstallPackages(ctx, s.cluster.lab.Report, guest.MissingPackages()); err != nil {
 		return err
 	}
-	image, err := guest.GetImage(ctx, c.lab.Store)
+	image, err := guest.GetImage(ctx, s.cluster.lab.Store)
 	if err != nil {
 		return err
 	}
@@ -96,53 +99,65 @@ func (c *Cluster) makeSANGuest(ctx context.Context, s *san.SAN, net *network.Net
 	if err != nil {
 		return err
 	}
-	return s.MakeGuest(ctx, image, tap)
+	return target.MakeGuest(ctx, image, tap)
 }
 
-func (c *Cluster) sanPlace(ctx context.Context) (san.Place, error) {
-	net, err := c.network(ctx)
+func (s SAN) place(ctx context.Context) (san.Place, error) {
+	net, err := s.cluster.network(ctx)
 	if err != nil {
 		return san.Place{}, err
 	}
-	return san.Place{Dir: c.paths.san(), NetNS: net.Path()}, nil
+	return san.Place{Dir: s.cluster.paths.san(), NetNS: net.Path()}, nil
 }
 
-// SAN returns the cluster's SAN, or [san.ErrNotExist].
-func (c *Cluster) SAN(ctx context.Context) (*san.SAN, error) {
-	place, err := c.sanPlace(ctx)
+// open returns the target, or [san.ErrNotExist].
+func (s SAN) open(ctx context.Context) (*san.SAN, error) {
+	place, err := s.place(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return san.Open(place)
 }
 
-// changeSAN runs f with the cluster's SAN while no other command changes the cluster.
-func (c *Cluster) changeSAN(ctx context.Context, what string, f func(*san.SAN) error) error {
+// change runs f with the target while no other command changes the cluster.
+func (s SAN) change(ctx context.Context, what string, f func(*san.SAN) error) error {
 	if err := needRoot(); err != nil {
 		return err
 	}
-	return c.change(func() error {
-		s, err := c.SAN(ctx)
+	return s.cluster.change(func() error {
+		target, err := s.open(ctx)
 		if err != nil {
 			return err
 		}
-		return c.step("SAN: "+what, func(progress.Step) error { return f(s) })
+		return s.cluster.step("SAN: "+what, func(progress.Step) error { return f(target) })
 	})
 }
 
-// RemoveSAN ends the SAN and deletes all its logical units. Without a SAN it does nothing.
-func (c *Cluster) RemoveSAN(ctx context.Context) error {
-	err := c.changeSAN(ctx, "removing", func(s *san.SAN) error {
-		net, err := c.network(ctx)
+// Remove ends the SAN and deletes all its logical units. Without a SAN it does nothing.
+func (s SAN) Remove(ctx context.Context) error {
+	err := s.change(ctx, "removing", func(target *san.SAN) error {
+		net, err := s.cluster.network(ctx)
 		if err != nil {
 			return err
 		}
-		return errors.Join(s.Down(ctx), net.HoldSAN(ctx, false), net.Unplug(ctx, san.Machine))
+		return errors.Join(target.Down(ctx), net.HoldSAN(ctx, false), net.Unplug(ctx, san.Machine))
 	})
 	if errors.Is(err, san.ErrNotExist) {
 		return nil
 	}
 	return err
+}
+
+// off ends the SAN, for [Lab.Down], which holds the lock. The SAN's files go with the cluster's.
+func (s SAN) off(ctx context.Context) error {
+	target, err := s.open(ctx)
+	if errors.Is(err, san.ErrNotExist) || errors.Is(err, network.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return target.Off(ctx)
 }
 
 // SANStatus is the state of the SAN.
@@ -156,8 +171,8 @@ type SANStatus struct {
 	LUNs    []san.LUN     `json:"luns"`
 }
 
-func (c *Cluster) sanStatus(ctx context.Context) (*SANStatus, error) {
-	s, err := c.SAN(ctx)
+func (s SAN) status(ctx context.Context) (*SANStatus, error) {
+	target, err := s.open(ctx)
 	if errors.Is(err, san.ErrNotExist) || errors.Is(err, network.ErrNotExist) {
 		return nil, nil //nolint:nilnil // a cluster need not have a SAN
 	}
@@ -165,41 +180,41 @@ func (c *Cluster) sanStatus(ctx context.Context) (*SANStatus, error) {
 		return nil, err
 	}
 	return &SANStatus{
-		Kind: s.Settings().Kind, Persist: s.Settings().Persist, Power: string(s.Power()), Latency: s.Latency(),
-		Portal: fmt.Sprintf("%s:%d", network.SANAddress, san.Port), Target: san.Target, LUNs: s.LUNs(),
+		Kind: target.Settings().Kind, Persist: target.Settings().Persist, Power: string(target.Power()), Latency: target.Latency(),
+		Portal: fmt.Sprintf("%s:%d", network.SANAddress, san.Port), Target: san.Target, LUNs: target.LUNs(),
 	}, nil
 }
 
-// StartSAN starts the target again after [Cluster.StopSAN].
-func (c *Cluster) StartSAN(ctx context.Context) error {
-	return c.changeSAN(ctx, "starting", func(s *san.SAN) error { return s.On(ctx) })
+// Start starts the target again after [SAN.Stop].
+func (s SAN) Start(ctx context.Context) error {
+	return s.change(ctx, "starting", func(target *san.SAN) error { return target.On(ctx) })
 }
 
-// StopSAN ends the target at once.
-func (c *Cluster) StopSAN(ctx context.Context) error {
-	return c.changeSAN(ctx, "ending", func(s *san.SAN) error { return s.Off(ctx) })
+// Stop ends the target at once.
+func (s SAN) Stop(ctx context.Context) error {
+	return s.change(ctx, "ending", func(target *san.SAN) error { return target.Off(ctx) })
 }
 
-// RestartSAN ends the target at once and starts it again.
-func (c *Cluster) RestartSAN(ctx context.Context) error {
-	return c.changeSAN(ctx, "restarting", func(s *san.SAN) error { return s.Restart(ctx) })
+// Restart ends the target at once and starts it again.
+func (s SAN) Restart(ctx context.Context) error {
+	return s.change(ctx, "restarting", func(target *san.SAN) error { return target.Restart(ctx) })
 }
 
 // AddLUN adds an empty logical unit.
-func (c *Cluster) AddLUN(ctx context.Context, size int64) (l san.LUN, err error) {
-	err = c.changeSAN(ctx, "adding a logical unit", func(s *san.SAN) error {
-		l, err = s.Add(ctx, size)
+func (s SAN) AddLUN(ctx context.Context, size int64) (l san.LUN, err error) {
+	err = s.change(ctx, "adding a logical unit", func(target *san.SAN) error {
+		l, err = target.Add(ctx, size)
 		return err
 	})
 	return l, err
 }
 
 // RemoveLUN takes a logical unit away and deletes it.
-func (c *Cluster) RemoveLUN(ctx context.Context, number int) error {
-	return c.changeSAN(ctx, "removing a logical unit", func(s *san.SAN) error { return s.Remove(ctx, number) })
+func (s SAN) RemoveLUN(ctx context.Context, number int) error {
+	return s.change(ctx, "removing a logical unit", func(target *san.SAN) error { return target.Remove(ctx, number) })
 }
 
-// DelaySAN delays each answer of the target; 0 ends that.
-func (c *Cluster) DelaySAN(ctx context.Context, d time.Duration) error {
-	return c.changeSAN(ctx, "latency", func(s *san.SAN) error { return s.Delay(ctx, d) })
+// Delay delays each answer of the target; 0 ends that.
+func (s SAN) Delay(ctx context.Context, d time.Duration) error {
+	return s.change(ctx, "latency", func(target *san.SAN) error { return target.Delay(ctx, d) })
 }

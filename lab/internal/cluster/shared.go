@@ -12,17 +12,21 @@ import (
 	"berth.dev/berth/lab/internal/guest"
 )
 
-// ShareDisk gives each of the nodes one and the same disk: the shared disk of that name, or
+// SharedDisks are the disks of a cluster that several nodes may have at once. Each is a file that
+// belongs to no node: the last node that loses it deletes it.
+type SharedDisks struct{ cluster *Cluster }
+
+// Share gives each of the nodes one and the same disk: the shared disk of that name, or
 // a new, empty one if the name is empty. Nothing keeps the nodes' writes apart. The disk has
 // no reservations: a SAN has.
-func (c *Cluster) ShareDisk(ctx context.Context, nodes []string, name string, size int64) (guest.Disk, error) {
+func (d SharedDisks) Share(ctx context.Context, nodes []string, name string, size int64) (guest.Disk, error) {
 	var disk guest.Disk
-	err := c.change(func() error {
-		machines, err := c.machines(nodes)
+	err := d.cluster.change(func() error {
+		machines, err := d.machines(nodes)
 		if err != nil {
 			return err
 		}
-		if disk, err = c.sharedDisk(name, size); err != nil {
+		if disk, err = d.open(name, size); err != nil {
 			return err
 		}
 		for _, m := range machines {
@@ -30,7 +34,7 @@ func (c *Cluster) ShareDisk(ctx context.Context, nodes []string, name string, si
 				continue
 			}
 			if err := m.AttachDisk(ctx, disk); err != nil {
-				return errors.Join(err, c.deleteUnshared(disk))
+				return errors.Join(err, d.deleteUnshared(disk))
 			}
 		}
 		return nil
@@ -38,10 +42,10 @@ func (c *Cluster) ShareDisk(ctx context.Context, nodes []string, name string, si
 	return disk, err
 }
 
-func (c *Cluster) machines(nodes []string) ([]Machine, error) {
+func (d SharedDisks) machines(nodes []string) ([]Machine, error) {
 	var all []Machine
 	for _, n := range nodes {
-		m, err := c.Machine(n)
+		m, err := d.cluster.Node(n).Machine()
 		if err != nil {
 			return nil, err
 		}
@@ -50,16 +54,16 @@ func (c *Cluster) machines(nodes []string) ([]Machine, error) {
 	return all, nil
 }
 
-// sharedDisk returns the shared disk of a name, or makes one.
-func (c *Cluster) sharedDisk(name string, size int64) (guest.Disk, error) {
+// open returns the shared disk of a name, or makes one.
+func (d SharedDisks) open(name string, size int64) (guest.Disk, error) {
 	if name == "" {
-		return c.newSharedDisk(size)
+		return d.create(size)
 	}
-	known, err := filepath.Glob(c.paths.shared("*"))
+	known, err := filepath.Glob(d.cluster.paths.shared("*"))
 	if err != nil {
 		return guest.Disk{}, err
 	}
-	file := c.paths.shared(name)
+	file := d.cluster.paths.shared(name)
 	if !slices.Contains(known, file) {
 		return guest.Disk{}, fmt.Errorf("there is no shared disk %q: leave out --disk to make one", name)
 	}
@@ -70,13 +74,13 @@ func (c *Cluster) sharedDisk(name string, size int64) (guest.Disk, error) {
 	return guest.Disk{Name: name, Size: info.Size(), File: file}, nil
 }
 
-func (c *Cluster) newSharedDisk(size int64) (guest.Disk, error) {
+func (d SharedDisks) create(size int64) (guest.Disk, error) {
 	if size < 1<<20 || size%512 != 0 {
 		return guest.Disk{}, fmt.Errorf("disk of %d bytes: use at least 1M, in whole sectors of 512 bytes", size)
 	}
 	for i := 1; ; i++ {
 		disk := guest.Disk{Name: fmt.Sprintf("shared%d", i), Size: size}
-		disk.File = c.paths.shared(disk.Name)
+		disk.File = d.cluster.paths.shared(disk.Name)
 		if err := os.MkdirAll(filepath.Dir(disk.File), 0o700); err != nil {
 			return guest.Disk{}, fmt.Errorf("making a shared disk: %w", err)
 		}
@@ -95,9 +99,9 @@ func (c *Cluster) newSharedDisk(size int64) (guest.Disk, error) {
 }
 
 // deleteUnshared deletes the file of a disk that no node has any more.
-func (c *Cluster) deleteUnshared(disk guest.Disk) error {
-	for _, name := range c.Nodes() {
-		if m, err := c.open(name); err == nil && hasDisk(m, disk.Name) {
+func (d SharedDisks) deleteUnshared(disk guest.Disk) error {
+	for _, n := range d.cluster.Nodes() {
+		if m, err := n.open(); err == nil && hasDisk(m, disk.Name) {
 			return nil
 		}
 	}

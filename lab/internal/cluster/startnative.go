@@ -5,25 +5,22 @@ import (
 	"errors"
 	"fmt"
 
-	"berth.dev/berth/lab/internal/controlplane"
 	"berth.dev/berth/lab/internal/guest"
 	"berth.dev/berth/lab/internal/native"
-	"berth.dev/berth/lab/internal/network"
 	"berth.dev/berth/lab/internal/node"
 	"berth.dev/berth/lab/internal/progress"
 )
 
 // startNative makes a native node if there is none, powers it on and loads its images.
 // Loading takes no longer here than preparing an image disk would.
-func (c *Cluster) startNative(ctx context.Context, m materials, net *network.Network, config controlplane.Config, index int) error {
-	name := c.nodeName(index)
-	machine, err := native.Open(c.paths.node(name))
+func (s starter) startNative(ctx context.Context, n Node, index int) error {
+	machine, err := native.Open(s.cluster.paths.node(n.name))
 	if err == nil && machine.Power() != guest.Off {
 		return nil
 	}
-	return c.step(name+": starting", func(step progress.Step) error {
+	return s.cluster.step(n.name+": starting", func(step progress.Step) error {
 		if errors.Is(err, guest.ErrNotExist) {
-			machine, err = c.makeNative(ctx, m, net, config, index)
+			machine, err = s.makeNative(ctx, n, index)
 		}
 		if err != nil {
 			return err
@@ -36,31 +33,28 @@ func (c *Cluster) startNative(ctx context.Context, m materials, net *network.Net
 		if err := machine.WaitReady(ctx); err != nil {
 			return err
 		}
-		return loadMissing(ctx, machine, m.archives, step)
+		return loadMissing(ctx, machine, s.materials.archives, step)
 	})
 }
 
-func (c *Cluster) makeNative(ctx context.Context, m materials, net *network.Network, config controlplane.Config, index int) (*native.Machine, error) {
-	settings, err := c.nodeConfig(ctx, net, config, index)
+func (s starter) makeNative(ctx context.Context, n Node, index int) (*native.Machine, error) {
+	config, err := s.nodeConfig(ctx, n, index)
 	if err != nil {
 		return nil, err
 	}
-	settings.Cgroup = c.cgroup(settings.Name)
-	seed, err := node.Seed(settings)
+	paths := s.cluster.paths
+	config.Cgroup = paths.cgroup(config.Name)
+	seed, err := node.Seed(config)
 	if err != nil {
 		return nil, err
 	}
 	var disks []guest.Disk
-	if s := c.Settings(); !settings.Control {
-		disks = guest.NewDisks(s.Disks, s.DiskSize)
+	if settings := s.cluster.Settings(); !config.Control {
+		disks = guest.NewDisks(settings.Disks, settings.DiskSize)
 	}
-	return native.Create(c.paths.node(settings.Name), native.Spec{
-		Name: settings.Name, Network: c.paths.network(), Address: settings.Address, MAC: settings.MAC,
-		Programs: m.programs.Files(), Services: seed.Plan.Services, Disks: disks,
-		Cgroup: settings.Cgroup, Files: seed.Files,
+	return native.Create(paths.node(config.Name), native.Spec{
+		Name: config.Name, Network: paths.network(), Address: config.Address, MAC: config.MAC,
+		Programs: s.materials.programs.Files(), Services: seed.Plan.Services, Disks: disks,
+		Cgroup: config.Cgroup, Files: seed.Files,
 	})
 }
-
-// cgroup returns the name of a node's cgroup. It contains the network's name: no two
-// clusters of a machine share either.
-func (c *Cluster) cgroup(node string) string { return "/berth-lab-" + c.paths.network() + "/" + node }

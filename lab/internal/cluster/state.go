@@ -40,6 +40,21 @@ type Settings struct {
 	Images []string `json:"images,omitempty"`
 }
 
+// controlNode is the name of the node that [Settings.Control] asks for.
+const controlNode = "control"
+
+// NodeNames returns the names of the cluster's nodes.
+func (s Settings) NodeNames() []string {
+	var names []string
+	for i := range s.Nodes {
+		names = append(names, fmt.Sprintf("node%d", i+1))
+	}
+	if s.Control {
+		names = append(names, controlNode)
+	}
+	return names
+}
+
 // native reports whether a node is part of this machine.
 func (s Settings) native(node string) bool { return s.Native || node == controlNode }
 

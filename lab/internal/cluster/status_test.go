@@ -27,11 +27,11 @@ func TestNodesAndLogsFollowTheSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &Cluster{state: st, paths: paths{root: t.TempDir(), name: "default"}}
-	if diff := cmp.Diff([]string{"node1", "node2"}, c.Nodes()); diff != "" {
+	if diff := cmp.Diff([]string{"node1", "node2"}, c.Settings().NodeNames()); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
 	}
 	for node, want := range map[string]string{"node9": "node1, node2", "node1": "lab up"} {
-		if _, err := c.Machine(node); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.Node(node).Machine(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Machine(%s) = %v, want an error with %q", node, err, want)
 		}
 	}

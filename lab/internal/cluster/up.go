@@ -7,9 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"berth.dev/berth/lab/internal/controlplane"
 	"berth.dev/berth/lab/internal/network"
-	"berth.dev/berth/lab/internal/progress"
 )
 
 // Up brings the named cluster up. Parts that run already stay as they are; Up starts the
@@ -49,7 +47,7 @@ func (l Lab) Up(ctx context.Context, name string, settings Settings) (*Cluster, 
 // up first gets everything that takes long to make, then starts control plane
 // and nodes side by side: a kubelet asks for its API server until there is one.
 func (c *Cluster) up(ctx context.Context) error {
-	if err := c.installPackages(ctx); err != nil {
+	if err := installPackages(ctx, c.lab.Report, c.Settings()); err != nil {
 		return err
 	}
 	m, err := c.gather(ctx)
@@ -60,31 +58,22 @@ func (c *Cluster) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config, err := c.plan(net)
+	config, err := c.ControlPlane().config(net)
 	if err != nil {
 		return err
 	}
+	s := starter{cluster: c, materials: m, net: net, config: config}
 	g, started := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.startControlPlane(started, config) })
-	for i, name := range c.Nodes() {
-		start := c.startNode
-		if c.Settings().native(name) {
-			start = c.startNative
+	g.Go(func() error { return c.ControlPlane().start(started, config) })
+	for i, n := range c.Nodes() {
+		start := s.startGuest
+		if n.native() {
+			start = s.startNative
 		}
-		g.Go(func() error { return start(started, m, net, config, i+1) })
+		g.Go(func() error { return start(started, n, i+1) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return c.awaitNodes(ctx, config)
-}
-
-func (c *Cluster) startControlPlane(ctx context.Context, config controlplane.Config) error {
-	err := c.step("control plane", func(step progress.Step) error {
-		return controlplane.Start(ctx, config, c.state, step)
-	})
-	if err != nil {
-		return err
-	}
-	return c.startForwarder(ctx, config)
+	return s.awaitNodes(ctx)
 }
