@@ -34,11 +34,8 @@ func findPrograms(ctx context.Context, store *artefact.Store, st *state) (progra
 	return p, st.update(func(s *contents) { s.Programs = p })
 }
 
+// choosePrograms gets Kubernetes and etcd.
 func choosePrograms(ctx context.Context, store *artefact.Store, settings Settings) (programs, error) {
-	names, err := build.CoreDNS.Get(ctx, store)
-	if err != nil {
-		return programs{}, err
-	}
 	location := settings.Release
 	if location == "" {
 		kubernetes, err := build.KubernetesOf(settings.Kubernetes)
@@ -46,17 +43,17 @@ func choosePrograms(ctx context.Context, store *artefact.Store, settings Setting
 			return programs{}, err
 		}
 		dir, err := kubernetes.Get(ctx, store)
-		return programs{Kubernetes: dir, Etcd: dir, CoreDNS: names}, err
+		return programs{Kubernetes: dir, Etcd: dir}, err
 	}
 	dir, err := release.Get(ctx, store, location)
 	if err != nil {
 		return programs{}, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, release.Etcd)); err == nil {
-		return programs{Kubernetes: dir, Etcd: dir, CoreDNS: names}, nil
+		return programs{Kubernetes: dir, Etcd: dir}, nil
 	}
 	built, err := build.Kubernetes.Get(ctx, store)
-	return programs{Kubernetes: dir, Etcd: built, CoreDNS: names}, err
+	return programs{Kubernetes: dir, Etcd: built}, err
 }
 
 // exist reports whether the programs were found before and the cache was not
