@@ -14,14 +14,14 @@ import (
 )
 
 // storageClass makes a StorageClass over the lab's disks for one test.
-func (b *bench) storageClass(name string, change func(*storagev1.StorageClass)) string {
-	b.Helper()
-	sc := cluster.StorageClass(name+"-"+b.namespace, map[string]string{"poolClass": class})
+func (p pools) storageClass(name string, change func(*storagev1.StorageClass)) string {
+	p.Helper()
+	sc := cluster.StorageClass(name+"-"+p.namespace, map[string]string{"poolClass": class})
 	change(sc)
-	b.create(sc)
-	b.Cleanup(func() {
-		if err := b.Delete(b.ctx, sc); err != nil {
-			b.Error(err)
+	p.create(sc)
+	p.Cleanup(func() {
+		if err := p.Delete(p.ctx, sc); err != nil {
+			p.Error(err)
 		}
 	})
 	return sc.Name
@@ -42,7 +42,7 @@ func ofOnePod(c *corev1.PersistentVolumeClaim) {
 func TestAccessOfAPodsGroupThatWritesAndOfPodsThatRead(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
-	class := b.storageClass("shared", func(sc *storagev1.StorageClass) {
+	class := pools{b}.storageClass("shared", func(sc *storagev1.StorageClass) {
 		sc.Parameters["csi.storage.k8s.io/fstype"], sc.Parameters["mkfsOptions"] = "ext4", "-i 65536"
 		sc.MountOptions = []string{"noatime"}
 	})
@@ -108,7 +108,7 @@ func TestAccessThatNoVolumeCanGiveIsToldOnTheClaim(t *testing.T) {
 			if tc.modes != nil {
 				options = append(options, tc.modes)
 			}
-			claim := b.claim("data", b.storageClass(name, tc.change), "64Mi", options...)
+			claim := b.claim("data", pools{b}.storageClass(name, tc.change), "64Mi", options...)
 			b.create(cluster.Pod(b.namespace, "waits", []*corev1.PersistentVolumeClaim{claim}))
 			b.awaitEvent(claim, tc.told)
 			if made := b.volumes(b.ctx); len(made) != 0 {

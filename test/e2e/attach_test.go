@@ -16,39 +16,39 @@ import (
 // The chart must be installed with disk.attachRequired.
 func TestASharedDiskWithVolumeAttachmentsFollowsItsPod(t *testing.T) {
 	b := beginFor(t, 5*limit)
-	disk := b.unit()
-	v, claim := b.sharedDisk("data-db-0", disk)
-	b.writer("db", claim)
+	s := newSAN(b)
+	v, claim := s.volume("data-db-0")
+	s.writer("db", claim)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "db-0"}}
 	b.awaitRunning(pod)
 	first, from := pod.UID, pod.Spec.NodeName
-	if on := b.attachedTo(v.Name); len(on) != 1 || on[0] != from {
+	if on := attachedTo(b, v.Name); len(on) != 1 || on[0] != from {
 		t.Errorf("the pod is on %s, and VolumeAttachments are for %q", from, on)
 	}
-	b.awaitVolume(v, "ready on all nodes", standbysAreReady)
-	acknowledged := b.acknowledges(pod)
+	s.awaitVolume(v, "ready on all nodes", standbysAreReady)
+	acknowledged := s.acknowledges(pod)
 	b.eventually("twenty writes are acknowledged", func() bool { return acknowledged.Load() >= 20 })
 
-	b.cordon(from, true)
-	t.Cleanup(func() { b.cordon(from, false) })
+	cordon(b, from, true)
+	t.Cleanup(func() { cordon(b, from, false) })
 	b.must(b.Delete(b.ctx, pod), "deleting the pod")
 	b.must(cluster.Await(b.within(), b.Cluster, pod, "bound to another node", func(p *corev1.Pod) bool {
 		return p.UID != first && p.Spec.NodeName != "" && p.Spec.NodeName != from
 	}), "replacing the pod")
 	b.awaitRunning(pod)
-	again := b.acknowledges(pod)
+	again := s.acknowledges(pod)
 	b.eventually("a write is acknowledged again", func() bool { return again.Load() > 0 })
-	b.isComplete(pod, acknowledged.Load())
-	if on := b.attachedTo(v.Name); len(on) != 1 || on[0] != pod.Spec.NodeName {
+	s.isComplete(pod, acknowledged.Load())
+	if on := attachedTo(b, v.Name); len(on) != 1 || on[0] != pod.Spec.NodeName {
 		t.Errorf("the pod is on %s, and VolumeAttachments are for %q", pod.Spec.NodeName, on)
 	}
-	if !b.attached(from, &disk) {
+	if !s.attached(from) {
 		t.Errorf("node %s has no standby any more", from)
 	}
 }
 
 // attachedTo returns the nodes that have a VolumeAttachment of a volume which is attached.
-func (b *bench) attachedTo(volume string) (nodes []string) {
+func attachedTo(b *bench, volume string) (nodes []string) {
 	b.Helper()
 	var all storagev1.VolumeAttachmentList
 	b.must(b.List(b.ctx, &all), "listing the VolumeAttachments")
@@ -61,7 +61,7 @@ func (b *bench) attachedTo(volume string) (nodes []string) {
 }
 
 // cordon keeps new pods away from a node, or lets them come again.
-func (b *bench) cordon(node string, away bool) {
+func cordon(b *bench, node string, away bool) {
 	b.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	b.must(b.Get(b.ctx, client.ObjectKeyFromObject(n), n), "reading the Node")

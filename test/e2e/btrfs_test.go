@@ -21,34 +21,34 @@ import (
 
 // btrfs makes a filesystem, a class over it, and a class for snapshots with the same name. When the test ends,
 // nothing of Berth may be in the filesystem.
-func (b *bench) btrfs(label string) (class string) {
-	b.Helper()
-	nodes, err := install.Nodes(b.ctx, b.Lab)
-	b.must(err, "asking the lab for its nodes")
+func (p pools) btrfs(label string) (class string) {
+	p.Helper()
+	nodes, err := install.Nodes(p.ctx, p.Lab)
+	p.must(err, "asking the lab for its nodes")
 	node, path := nodes[0].Name, install.BtrfsPath(label)
-	disk, err := install.MakeBtrfs(b.ctx, b.Lab, nodes[0], label)
-	b.must(err, "making a filesystem")
-	b.Cleanup(func() {
-		b.onNode(node, "umount", path)
-		b.onNode(node, "wipefs", "--all", disk)
+	disk, err := install.MakeBtrfs(p.ctx, p.Lab, nodes[0], label)
+	p.must(err, "making a filesystem")
+	p.Cleanup(func() {
+		p.onNode(node, "umount", path)
+		p.onNode(node, "wipefs", "--all", disk)
 	})
 	pc := &v1alpha1.PoolClass{Spec: v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerBtrfs, Btrfs: &v1alpha1.BtrfsPools{Filesystems: []string{label}},
 	}}
-	pc.Name = label + "-" + b.namespace
+	pc.Name = label + "-" + p.namespace
 	sc := cluster.StorageClass(pc.Name, map[string]string{"poolClass": pc.Name})
 	vsc := cluster.SnapshotClass(pc.Name)
-	b.create(pc, sc, vsc)
-	b.Cleanup(func() {
-		b.goneWithSnapshots()
-		b.eventually("no subvolume is left", func() bool { return b.onNode(node, "btrfs", "subvolume", "list", path) == "" })
+	p.create(pc, sc, vsc)
+	p.Cleanup(func() {
+		p.goneWithSnapshots()
+		p.eventually("no subvolume is left", func() bool { return p.onNode(node, "btrfs", "subvolume", "list", path) == "" })
 		for _, o := range []client.Object{vsc, sc, pc} {
-			if err := b.Delete(b.ctx, o); err != nil {
-				b.Error(err)
+			if err := p.Delete(p.ctx, o); err != nil {
+				p.Error(err)
 			}
 		}
 	})
-	b.pool(node, "a filesystem that was mounted while the agent ran", func(p v1alpha1.Pool) bool {
+	p.await(node, "a filesystem that was mounted while the agent ran", func(p v1alpha1.Pool) bool {
 		return p.Name == "btrfs:"+label && p.Health == v1alpha1.PoolHealthy && slices.Contains(p.Classes, pc.Name)
 	})
 	return pc.Name
@@ -56,7 +56,8 @@ func (b *bench) btrfs(label string) (class string) {
 
 func TestASubvolumeGrowsUnderItsPodAndIsCopiedAndGoes(t *testing.T) {
 	b := begin(t)
-	class := b.btrfs("files")
+	p := pools{b}
+	class := p.btrfs("files")
 	source := b.claim("source", class, "200Mi")
 	writer := b.run("writer", source, cluster.Steadfast)
 	volume := b.volumeOf(source)
@@ -79,12 +80,12 @@ func TestASubvolumeGrowsUnderItsPodAndIsCopiedAndGoes(t *testing.T) {
 	b.sh(writer, "dd if=/dev/zero of=/data/large bs=1M count=300 2>/dev/null && rm /data/large && sync")
 	b.reads(writer, "after")
 
-	b.copiesOutlive(class, source, writer, taken, held)
+	p.copiesOutlive(class, source, writer, taken, held)
 }
 
 func TestARawClaimOfAPoolOfSubvolumesIsRefused(t *testing.T) {
 	b := begin(t)
-	class := b.btrfs("refused")
+	class := pools{b}.btrfs("refused")
 	claim := b.claim("raw", class, "100Mi", cluster.Raw)
 	b.create(cluster.Pod(b.namespace, "raw", []*corev1.PersistentVolumeClaim{claim}))
 	b.awaitEvent(claim, "no raw block volumes: use volumeMode Filesystem")

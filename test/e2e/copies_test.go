@@ -11,7 +11,7 @@ import (
 func TestACloneHasTheDataOfItsSourceAndALifeOfItsOwn(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
-	class := b.thin("cloned", "ext4")
+	class := pools{b}.thin("cloned", "ext4")
 	files, disk := b.claim("files", class, "200Mi"), b.claim("disk", class, "64Mi", cluster.Raw)
 	writer, raw := b.run("writer", files, cluster.Steadfast), b.run("raw", disk, cluster.Steadfast)
 	b.sh(writer, "echo shared > /data/file && sync")
@@ -38,7 +38,7 @@ func TestACloneOfAThickVolumeAndARestoreAreWholeCopies(t *testing.T) {
 	vsc := cluster.SnapshotClass("thick-" + b.namespace)
 	b.create(vsc)
 	b.Cleanup(func() { b.remove(vsc) })
-	b.Cleanup(b.goneWithSnapshots)
+	b.Cleanup(pools{b}.goneWithSnapshots)
 	files, disk := b.claim("files", classExt4, "64Mi"), b.claim("disk", classExt4, "64Mi", cluster.Raw)
 	writer := b.run("writer", files, cluster.Steadfast)
 	node := cluster.OnNode(writer.Spec.NodeName)
@@ -52,7 +52,7 @@ func TestACloneOfAThickVolumeAndARestoreAreWholeCopies(t *testing.T) {
 	b.reads(restored, "before")
 	clone := b.run("clone", b.claim("clone", classExt4, "64Mi", cluster.FromClaim(files.Name)), cluster.Steadfast)
 	b.reads(clone, "after")
-	if n := b.refusedByNode("restored", "clone"); n > 4 { // the stock scheduler does not know where a source is
+	if n := refusedByNode(b, "restored", "clone"); n > 4 { // the stock scheduler does not know where a source is
 		t.Errorf("two copies were refused %d times", n)
 	}
 	clonedRaw := b.run("cloned-raw", b.claim("disk-clone", classExt4, "64Mi", cluster.Raw, cluster.FromClaim(disk.Name)), cluster.Steadfast, node)

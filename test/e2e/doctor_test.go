@@ -14,14 +14,15 @@ import (
 func TestTheDoctorFindsALostVolumeAndItsClaimIsKnown(t *testing.T) {
 	const node = "node3"
 	b := begin(t)
+	o := orphans{b}
 	here := cluster.OnNode(node)
 	claim := b.claim("data", classExt4, "64Mi")
 	writer := b.run("writer", claim, here)
 	b.sh(writer, "echo kept > /data/file && sync")
 	b.remove(writer)
 	volume := b.volumeOf(claim)
-	b.lose(volume)
-	b.awaitOrphans(node, volume.Name)
+	o.lose(volume)
+	o.awaitOrphans(node, volume.Name)
 
 	// The exit status of a finding, and of a plan, is an error; its text has the answer.
 	said := func(args ...string) string {

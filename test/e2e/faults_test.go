@@ -3,13 +3,10 @@
 package e2e
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/test/cluster"
@@ -43,36 +40,11 @@ func TestAMistakeInAStorageClassIsExplainedOnTheClaim(t *testing.T) {
 	}
 }
 
-// awaitEvent waits for a warning on an object that contains a text.
-func (b *bench) awaitEvent(o client.Object, text string) {
-	b.Helper()
-	ctx := b.within()
-	of := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.name", o.GetName())}
-	// A watch without a resource version begins with the existing objects.
-	w, err := b.Watch(ctx, &corev1.EventList{}, client.InNamespace(b.namespace), of)
-	b.must(err, "watching events")
-	defer w.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			b.Fatalf("no warning on %s says %q", o.GetName(), text)
-		case got, open := <-w.ResultChan():
-			if !open {
-				b.Fatalf("the watch on events ended before a warning said %q", text)
-			}
-			event, ok := got.Object.(*corev1.Event)
-			if ok && got.Type != watch.Deleted && event.Type == corev1.EventTypeWarning && strings.Contains(event.Message, text) {
-				return
-			}
-		}
-	}
-}
-
 func TestMountedVolumesOutliveTheAgent(t *testing.T) {
 	b := begin(t)
 	claim := b.claim("data", classExt4, "1Gi")
 	pod := b.run("pod", claim)
-	agent := b.agentOn(pod.Spec.NodeName)
+	agent := agentOn(b, pod.Spec.NodeName)
 	b.must(b.Delete(b.ctx, agent), "deleting the agent's pod")
 	b.sh(pod, "echo alive > /data/file && sync")
 	b.must(cluster.AwaitGone(b.within(), b.Cluster, agent), "deleting the agent's pod")
@@ -85,7 +57,7 @@ func TestMountedVolumesOutliveTheAgent(t *testing.T) {
 	}
 }
 
-func (b *bench) agentOn(node string) *corev1.Pod {
+func agentOn(b *bench, node string) *corev1.Pod {
 	b.Helper()
 	var pods corev1.PodList
 	b.must(b.List(b.ctx, &pods, client.InNamespace("berth-system"),

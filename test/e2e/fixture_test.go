@@ -10,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -25,7 +29,7 @@ const (
 	group     = "vg0"
 )
 
-// bench is one test's place in the cluster.
+// bench is one test's place in the cluster, with what a test of any theme needs.
 type bench struct {
 	*testing.T
 	*cluster.Cluster
@@ -133,6 +137,25 @@ func (b *bench) claim(name, class, size string, opts ...cluster.ClaimOption) *co
 	return c
 }
 
+// resize asks for another size of a claim.
+func (b *bench) resize(claim *corev1.PersistentVolumeClaim, size string) {
+	b.Helper()
+	b.must(b.Get(b.ctx, client.ObjectKeyFromObject(claim), claim), "reading claim")
+	before := claim.DeepCopy()
+	claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
+	b.must(b.Patch(b.ctx, claim, client.MergeFrom(before)), "asking for "+size)
+}
+
+// snapshot takes a snapshot of a claim, waits until it can be used, and returns it
+// with its Snapshot.
+func (b *bench) snapshot(name, class string, of *corev1.PersistentVolumeClaim) (*snapshotv1.VolumeSnapshot, *v1alpha1.Snapshot) {
+	b.Helper()
+	s := cluster.VolumeSnapshot(b.namespace, name, class, of.Name)
+	b.create(s)
+	b.must(cluster.Await(b.within(), b.Cluster, s, "ready to use", cluster.ReadyToUse), "taking a snapshot")
+	return s, &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SnapshotName("snapshot-" + string(s.UID))}}
+}
+
 // run makes a pod with the claims and waits until it runs.
 func (b *bench) run(name string, claim *corev1.PersistentVolumeClaim, opts ...cluster.PodOption) *corev1.Pod {
 	b.Helper()
@@ -145,6 +168,31 @@ func (b *bench) run(name string, claim *corev1.PersistentVolumeClaim, opts ...cl
 func (b *bench) awaitRunning(p *corev1.Pod) {
 	b.Helper()
 	b.must(cluster.Await(b.within(), b.Cluster, p, "running", cluster.Running), "starting pod")
+}
+
+// awaitEvent waits for a warning on an object that contains a text.
+func (b *bench) awaitEvent(o client.Object, text string) {
+	b.Helper()
+	ctx := b.within()
+	of := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.name", o.GetName())}
+	// A watch without a resource version begins with the existing objects.
+	w, err := b.Watch(ctx, &corev1.EventList{}, client.InNamespace(b.namespace), of)
+	b.must(err, "watching events")
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			b.Fatalf("no warning on %s says %q", o.GetName(), text)
+		case got, open := <-w.ResultChan():
+			if !open {
+				b.Fatalf("the watch on events ended before a warning said %q", text)
+			}
+			event, ok := got.Object.(*corev1.Event)
+			if ok && got.Type != watch.Deleted && event.Type == corev1.EventTypeWarning && strings.Contains(event.Message, text) {
+				return
+			}
+		}
+	}
 }
 
 // remove deletes an object and waits until it is gone.
@@ -162,6 +210,22 @@ func (b *bench) sh(p *corev1.Pod, script string) string {
 	return out
 }
 
+// reads checks the content of a pod's file.
+func (b *bench) reads(pod *corev1.Pod, want string) {
+	b.Helper()
+	if got := b.sh(pod, "cat /data/file"); got != want {
+		b.Errorf("%s read %q, want %q", pod.Name, got, want)
+	}
+}
+
+// plugin runs kubectl berth in the test's namespace.
+func (b *bench) plugin(args ...string) string {
+	b.Helper()
+	out, err := b.Plugin(b.within(), append(args, "-n", b.namespace)...)
+	b.must(err, "kubectl berth "+strings.Join(args, " "))
+	return out
+}
+
 // labs is held by a test that changes the lab: the lab takes one command at a time.
 var labs sync.Mutex
 
@@ -173,15 +237,6 @@ func (b *bench) lab(args ...string) string {
 	out, err := b.Lab.Output(b.within(), args...)
 	b.must(err, "in the lab")
 	return out
-}
-
-// plugged puts an empty disk into a node for the time of a test, and returns its path.
-func (b *bench) plugged(node, size string) string {
-	b.Helper()
-	name, device, _ := strings.Cut(b.lab("disk", "add", node, "--size", size), " ")
-	b.Cleanup(func() { b.lab("disk", "remove", node, name) })
-	b.onNode(node, "udevadm", "wait", "--timeout=60", device)
-	return device
 }
 
 // onNode runs a command on a node.
@@ -196,6 +251,19 @@ func (b *bench) onNode(node string, argv ...string) string {
 func (b *bench) logicalVolumes(node string) []string {
 	b.Helper()
 	return strings.Fields(b.onNode(node, "lvs", "--noheadings", "-o", "lv_name"))
+}
+
+// eventually waits for something that no object tells.
+func (b *bench) eventually(what string, done func() bool) {
+	b.Helper()
+	ctx := b.within()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			b.Fatalf("waiting until %s: %v", what, ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // volumeOf returns the Volume of a bound claim.

@@ -16,20 +16,20 @@ import (
 // class is the PoolClass that the lab's installation makes.
 const class = "disks"
 
-// inlineVolume is the name of the inline volume in its pod.
-const inlineVolume = "scratch"
+// inlineName is the name of the inline volume in its pod.
+const inlineName = "scratch"
 
 // inline gives a pod an inline volume at MountPath.
 func inline(attributes map[string]string) cluster.PodOption {
 	return func(p *corev1.Pod) {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{
-			Name: inlineVolume,
+			Name: inlineName,
 			VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
 				Driver: v1alpha1.LocalDriverName, VolumeAttributes: attributes,
 			}},
 		})
 		main := &p.Spec.Containers[0]
-		main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: inlineVolume, MountPath: cluster.MountPath})
+		main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: inlineName, MountPath: cluster.MountPath})
 	}
 }
 
@@ -37,72 +37,77 @@ func ofSize(size string) map[string]string {
 	return map[string]string{"poolClass": class, "size": size}
 }
 
-// inlineOf returns the logical volumes on a node with the tag of a pod's inline volume.
-func (b *bench) inlineOf(node string, pod *corev1.Pod) []string {
-	b.Helper()
+// inlineVolume is a pod's inline volume on a node.
+type inlineVolume struct {
+	*bench
+	pod  *corev1.Pod
+	node string
+}
+
+// tag returns the tag of its logical volume, which names the pod.
+func (i inlineVolume) tag() string { return "berth.dev/inline=" + string(i.pod.UID) + "/" + inlineName }
+
+// tagged returns the logical volumes on the node with the inline volume's tag.
+func (i inlineVolume) tagged() []string {
+	i.Helper()
 	var owned []string
-	for line := range strings.Lines(b.onNode(node, "lvs", "--noheadings", "-o", "lv_name,lv_tags", group)) {
-		if lv := strings.Fields(line); len(lv) == 2 && slices.Contains(strings.Split(lv[1], ","), tag(pod)) {
+	for line := range strings.Lines(i.onNode(i.node, "lvs", "--noheadings", "-o", "lv_name,lv_tags", group)) {
+		if lv := strings.Fields(line); len(lv) == 2 && slices.Contains(strings.Split(lv[1], ","), i.tag()) {
 			owned = append(owned, lv[0])
 		}
 	}
 	return owned
 }
 
-// tag returns the tag of the pod's inline volume, which names the pod.
-func tag(pod *corev1.Pod) string { return "berth.dev/inline=" + string(pod.UID) + "/" + inlineVolume }
-
-// lists says whether a node's report names the inline volume of a pod.
-func lists(pod *corev1.Pod) func(*v1alpha1.StorageNode) bool {
-	return func(n *v1alpha1.StorageNode) bool {
-		return slices.ContainsFunc(n.Status.Pools, func(p v1alpha1.Pool) bool {
-			return slices.ContainsFunc(p.Inventory, func(i v1alpha1.InventoryItem) bool {
-				return i.Inline != nil && i.Inline.PodUID == pod.UID && i.Inline.Name == inlineVolume
-			})
+// isIn says whether a node's report names the inline volume.
+func (i inlineVolume) isIn(n *v1alpha1.StorageNode) bool {
+	return slices.ContainsFunc(n.Status.Pools, func(p v1alpha1.Pool) bool {
+		return slices.ContainsFunc(p.Inventory, func(item v1alpha1.InventoryItem) bool {
+			return item.Inline != nil && item.Inline.PodUID == i.pod.UID && item.Inline.Name == inlineName
 		})
-	}
+	})
 }
 
-func (b *bench) awaitListed(node string, pod *corev1.Pod) {
-	b.Helper()
+func (i inlineVolume) awaitListed() {
+	i.Helper()
 	n := &v1alpha1.StorageNode{}
-	n.Name = node
-	b.must(cluster.Await(b.within(), b.Cluster, n, "naming the pod's volume", lists(pod)), "reporting")
+	n.Name = i.node
+	i.must(cluster.Await(i.within(), i.Cluster, n, "naming the pod's volume", i.isIn), "reporting")
 }
 
-func (b *bench) awaitRemoved(node string, pod *corev1.Pod) {
-	b.Helper()
+func (i inlineVolume) awaitRemoved() {
+	i.Helper()
 	n := &v1alpha1.StorageNode{}
-	n.Name = node
-	b.must(cluster.Await(b.within(), b.Cluster, n, "not naming the pod's volume", func(n *v1alpha1.StorageNode) bool {
-		return !lists(pod)(n)
+	n.Name = i.node
+	i.must(cluster.Await(i.within(), i.Cluster, n, "not naming the pod's volume", func(n *v1alpha1.StorageNode) bool {
+		return !i.isIn(n)
 	}), "removing the pod's volume")
-	if left := b.inlineOf(node, pod); len(left) != 0 {
-		b.Errorf("the report does not name the pod's volume, and %v is on %s", left, node)
+	if left := i.tagged(); len(left) != 0 {
+		i.Errorf("the report does not name the pod's volume, and %v is on %s", left, i.node)
 	}
 }
 
 func TestAnInlineVolumeLivesAndDiesWithItsPod(t *testing.T) {
 	t.Parallel()
-	begin(t).inlineLivesAndDies("ext4", ofSize("64Mi"))
+	inlineLivesAndDies(begin(t), "ext4", ofSize("64Mi"))
 }
 
-func (b *bench) inlineLivesAndDies(fs string, attributes map[string]string) {
+func inlineLivesAndDies(b *bench, fs string, attributes map[string]string) {
 	b.Helper()
 	pod := cluster.Pod(b.namespace, "pod", nil, inline(attributes))
 	b.create(pod)
 	b.awaitRunning(pod)
-	node := pod.Spec.NodeName
+	volume := inlineVolume{b, pod, pod.Spec.NodeName}
 	if got := b.sh(pod, "awk '$2==\"/data\" {print $3}' /proc/mounts"); got != fs {
 		b.Errorf("mounted a %s, want %s", got, fs)
 	}
 	b.sh(pod, "echo here > /data/file && sync && cat /data/file")
-	if lvs := b.inlineOf(node, pod); len(lvs) != 1 {
+	if lvs := volume.tagged(); len(lvs) != 1 {
 		b.Errorf("logical volumes %v are the pod's; want one", lvs)
 	}
-	b.awaitListed(node, pod)
+	volume.awaitListed()
 	b.remove(pod)
-	b.awaitRemoved(node, pod)
+	volume.awaitRemoved()
 }
 
 func TestAMistakeInAnInlineVolumeIsExplainedOnThePod(t *testing.T) {
@@ -120,7 +125,7 @@ func TestAMistakeInAnInlineVolumeIsExplainedOnThePod(t *testing.T) {
 			pod := cluster.Pod(b.namespace, "pod", nil, inline(tc.attributes), cluster.OnNode("node1"))
 			b.create(pod)
 			b.awaitEvent(pod, tc.says)
-			if lvs := b.inlineOf("node1", pod); len(lvs) != 0 {
+			if lvs := (inlineVolume{b, pod, "node1"}).tagged(); len(lvs) != 0 {
 				t.Errorf("%v was made all the same", lvs)
 			}
 			b.remove(pod)

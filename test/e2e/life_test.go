@@ -7,19 +7,15 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"berth.dev/berth/test/cluster"
 )
 
 func TestAClaimBecomesALogicalVolumeThatLivesAndDiesWithIt(t *testing.T) {
 	t.Parallel()
-	begin(t).livesAndDies("ext4", classExt4)
+	livesAndDies(begin(t), "ext4", classExt4)
 }
 
-func (b *bench) livesAndDies(fs, class string) {
+func livesAndDies(b *bench, fs, class string) {
 	b.Helper()
 	claim := b.claim("data", class, "1Gi")
 	pod := b.run("first", claim)
@@ -48,12 +44,12 @@ func (b *bench) livesAndDies(fs, class string) {
 	b.remove(second)
 	b.remove(claim)
 	b.must(cluster.AwaitGone(b.within(), b.Cluster, volume), "deleting the volume")
-	b.wiped(node, volume.Name)
+	wiped(b, node, volume.Name)
 }
 
 // wiped waits until a logical volume is gone. After its volume is deleted, the node first
 // overwrites it.
-func (b *bench) wiped(node, name string) {
+func wiped(b *bench, node, name string) {
 	b.Helper()
 	ctx := b.within()
 	tick := time.NewTicker(time.Second)
@@ -69,10 +65,10 @@ func (b *bench) wiped(node, name string) {
 
 func TestAVolumeGrowsWhileItIsInUse(t *testing.T) {
 	t.Parallel()
-	begin(t).grows(classXFS)
+	grows(begin(t), classXFS)
 }
 
-func (b *bench) grows(class string) {
+func grows(b *bench, class string) {
 	b.Helper()
 	claim := b.claim("data", class, "1Gi")
 	pod := b.run("grower", claim)
@@ -86,14 +82,6 @@ func (b *bench) grows(class string) {
 	if got := b.sh(pod, "cat /data/file"); got != "kept" {
 		b.Errorf("read %q after growing", got)
 	}
-}
-
-func (b *bench) resize(claim *corev1.PersistentVolumeClaim, size string) {
-	b.Helper()
-	b.must(b.Get(b.ctx, client.ObjectKeyFromObject(claim), claim), "reading claim")
-	before := claim.DeepCopy()
-	claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
-	b.must(b.Patch(b.ctx, claim, client.MergeFrom(before)), "asking for "+size)
 }
 
 func TestARawBlockVolumeIsADeviceThatKeepsItsBytesAndGrows(t *testing.T) {

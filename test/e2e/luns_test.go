@@ -25,15 +25,15 @@ const secret = "the-first-tenants-secret"
 // The test reads the target's file on this machine, without the product's code.
 func TestTheNextClaimOfALUNReadsNothingOfTheLastOne(t *testing.T) {
 	b := beginFor(t, 10*limit)
-	disk := b.unit()
-	file := b.backing()
-	class := b.storageClass("san", func(sc *storagev1.StorageClass) {
+	s := newSAN(b)
+	file := s.backing()
+	class := pools{b}.storageClass("san", func(sc *storagev1.StorageClass) {
 		sc.Provisioner, sc.VolumeBindingMode = v1alpha1.DiskDriverName, ptr.To(storagev1.VolumeBindingImmediate)
 		sc.Parameters = map[string]string{"poolClass": b.namespace, "maxShares": "2"}
 	})
 	lun := &v1alpha1.LUN{
 		ObjectMeta: metav1.ObjectMeta{Name: "array-" + b.namespace},
-		Spec:       v1alpha1.LUNSpec{Disk: disk, Capacity: resource.MustParse("256Mi"), PoolClass: b.namespace, Persistent: true},
+		Spec:       v1alpha1.LUNSpec{Disk: s.disk, Capacity: resource.MustParse("256Mi"), PoolClass: b.namespace, Persistent: true},
 	}
 	b.create(lun)
 	t.Cleanup(func() { b.remove(lun) })
@@ -68,7 +68,7 @@ func TestTheNextClaimOfALUNReadsNothingOfTheLastOne(t *testing.T) {
 			t.Errorf("%s: the LUN is Available, and %d bytes of its disk are not zero", c.name, dirt)
 		}
 		for _, node := range []string{"node1", "node2", "node3"} {
-			if b.attached(node, &disk) {
+			if s.attached(node) {
 				t.Errorf("%s: %s still has the disk", c.name, node)
 			}
 		}

@@ -14,12 +14,13 @@ import (
 func TestAManagedPoolIsMadeOfADiskAndGrowsByAnother(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
+	p := pools{b}
 	const node = "node3"
 	group := "made-" + b.namespace
 	pool := group + "/thin"
-	first, second := b.plugged(node, "512M"), b.plugged(node, "512M")
+	first, second := p.plugged(node, "512M"), p.plugged(node, "512M")
 	b.Cleanup(func() { b.onNode(node, "vgremove", "--yes", "--force", group) })
-	class := b.class("managed", v1alpha1.PoolClassSpec{
+	class := p.class("managed", v1alpha1.PoolClassSpec{
 		Provisioner:  v1alpha1.ProvisionerLVMThin,
 		NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/hostname": node}},
 		LVMThin: &v1alpha1.LVMThinPools{
@@ -28,9 +29,9 @@ func TestAManagedPoolIsMadeOfADiskAndGrowsByAnother(t *testing.T) {
 			AutoExtend: &v1alpha1.ThinPoolExtension{AtPercent: 70, ByPercent: 20},
 		},
 	})
-	t.Cleanup(func() { b.gone() })
+	t.Cleanup(func() { p.gone() })
 	var made int64
-	b.pool(node, "a thin pool", func(p v1alpha1.Pool) bool {
+	p.await(node, "a thin pool", func(p v1alpha1.Pool) bool {
 		made = p.Total.Value()
 		return p.Name == pool && p.Health == v1alpha1.PoolHealthy && p.LastChange != nil && p.LastChange.Reason == v1alpha1.PoolMade
 	})
@@ -42,12 +43,12 @@ func TestAManagedPoolIsMadeOfADiskAndGrowsByAnother(t *testing.T) {
 	c.Spec.LVMThin.Create.Disks.Paths = []string{first, second}
 	b.must(b.Update(b.within(), c), "adding a disk to the class")
 	var grown int64
-	b.pool(node, "a thin pool that has grown", func(p v1alpha1.Pool) bool {
+	p.await(node, "a thin pool that has grown", func(p v1alpha1.Pool) bool {
 		grown = p.Total.Value()
 		return p.Name == pool && grown >= 2*made
 	})
 	b.sh(pod, "dd if=/dev/urandom of=/data/more bs=1M count=380 && sync") // three quarters of the volume
-	b.pool(node, "a thin pool that was extended", func(p v1alpha1.Pool) bool {
+	p.await(node, "a thin pool that was extended", func(p v1alpha1.Pool) bool {
 		return p.Name == pool && p.Total.Value() > grown && p.LastChange != nil && p.LastChange.Reason == v1alpha1.PoolExtended
 	})
 	if got := b.sh(pod, "cat /data/file"); got != "kept" {

@@ -21,41 +21,36 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
+// orphans is a bench that loses objects and adopts their data.
+type orphans struct{ *bench }
+
 // lose deletes a Volume or a Snapshot without telling any node to delete its data, as an
 // old backup of the API server does. The finalizer must go first, and the controller puts
 // it back. So lose deletes only the very version that has no finalizer.
-func (b *bench) lose(o client.Object) {
-	b.Helper()
-	for ctx := b.within(); ; {
-		b.must(b.Get(ctx, client.ObjectKeyFromObject(o), o), "reading "+o.GetName())
-		o.SetFinalizers(nil)
-		err := b.Update(ctx, o)
+func (o orphans) lose(lost client.Object) {
+	o.Helper()
+	for ctx := o.within(); ; {
+		o.must(o.Get(ctx, client.ObjectKeyFromObject(lost), lost), "reading "+lost.GetName())
+		lost.SetFinalizers(nil)
+		err := o.Update(ctx, lost)
 		if err == nil {
-			version := o.GetResourceVersion()
-			err = b.Delete(ctx, o, client.Preconditions{ResourceVersion: &version})
+			version := lost.GetResourceVersion()
+			err = o.Delete(ctx, lost, client.Preconditions{ResourceVersion: &version})
 		}
 		if err == nil {
 			return
 		}
 		if !apierrors.IsConflict(err) {
-			b.Fatalf("losing %s: %v", o.GetName(), err)
+			o.Fatalf("losing %s: %v", lost.GetName(), err)
 		}
 	}
 }
 
-// plugin runs kubectl berth in the test's namespace.
-func (b *bench) plugin(args ...string) string {
-	b.Helper()
-	out, err := b.Plugin(b.within(), append(args, "-n", b.namespace)...)
-	b.must(err, "kubectl berth "+strings.Join(args, " "))
-	return out
-}
-
 // awaitOrphans waits until a node reports data as orphans, and until kubectl berth lists them.
-func (b *bench) awaitOrphans(node string, names ...string) {
-	b.Helper()
+func (o orphans) awaitOrphans(node string, names ...string) {
+	o.Helper()
 	report := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	b.must(cluster.Await(b.within(), b.Cluster, report, "with orphans", func(n *v1alpha1.StorageNode) bool {
+	o.must(cluster.Await(o.within(), o.Cluster, report, "with orphans", func(n *v1alpha1.StorageNode) bool {
 		for _, name := range names {
 			if !reports(n, name) {
 				return false
@@ -64,10 +59,10 @@ func (b *bench) awaitOrphans(node string, names ...string) {
 		return true
 	}), "reporting orphans")
 	var listed []struct{ Node, Name, Missing string }
-	b.must(json.Unmarshal([]byte(b.plugin("orphans", "-o", "json")), &listed), "reading the list")
+	o.must(json.Unmarshal([]byte(o.plugin("orphans", "-o", "json")), &listed), "reading the list")
 	for _, name := range names {
 		if !slices.Contains(listed, struct{ Node, Name, Missing string }{node, name, "Object"}) {
-			b.Errorf("%s is not in the list: %+v", name, listed)
+			o.Errorf("%s is not in the list: %+v", name, listed)
 		}
 	}
 }
@@ -85,18 +80,19 @@ func reports(n *v1alpha1.StorageNode, name string) bool {
 }
 
 // setPolicy sets the reclaim policy of a PersistentVolume.
-func (b *bench) setPolicy(pv string, policy corev1.PersistentVolumeReclaimPolicy) {
-	b.Helper()
-	o := &corev1.PersistentVolume{}
-	b.must(b.Get(b.ctx, client.ObjectKey{Name: pv}, o), "reading the PersistentVolume")
-	before := o.DeepCopy()
-	o.Spec.PersistentVolumeReclaimPolicy = policy
-	b.must(b.Patch(b.ctx, o, client.MergeFrom(before)), "setting the policy of PersistentVolume "+pv)
+func (o orphans) setPolicy(pv string, policy corev1.PersistentVolumeReclaimPolicy) {
+	o.Helper()
+	volume := &corev1.PersistentVolume{}
+	o.must(o.Get(o.ctx, client.ObjectKey{Name: pv}, volume), "reading the PersistentVolume")
+	before := volume.DeepCopy()
+	volume.Spec.PersistentVolumeReclaimPolicy = policy
+	o.must(o.Patch(o.ctx, volume, client.MergeFrom(before)), "setting the policy of PersistentVolume "+pv)
 }
 
 func TestDataWhoseObjectsWereLostIsAdoptedOrForgotten(t *testing.T) {
 	const node = "node3"
 	b := begin(t)
+	o := orphans{b}
 	here := cluster.OnNode(node)
 	needed, needless := b.claim("needed", classExt4, "128Mi"), b.claim("needless", classExt4, "64Mi")
 	for _, claim := range []*corev1.PersistentVolumeClaim{needed, needless} {
@@ -107,13 +103,13 @@ func TestDataWhoseObjectsWereLostIsAdoptedOrForgotten(t *testing.T) {
 	adopted, forgotten := b.volumeOf(needed), b.volumeOf(needless)
 
 	// One volume keeps its PersistentVolume; the other keeps no object.
-	b.setPolicy(forgotten.Name, corev1.PersistentVolumeReclaimRetain)
+	o.setPolicy(forgotten.Name, corev1.PersistentVolumeReclaimRetain)
 	b.remove(needless)
 	b.remove(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: forgotten.Name}})
-	b.lose(adopted)
-	b.lose(forgotten)
+	o.lose(adopted)
+	o.lose(forgotten)
 	b.must(b.Delete(b.ctx, &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: node}}), "deleting the report")
-	b.awaitOrphans(node, adopted.Name, forgotten.Name)
+	o.awaitOrphans(node, adopted.Name, forgotten.Name)
 	if lvs := b.logicalVolumes(node); !slices.Contains(lvs, adopted.Name) || !slices.Contains(lvs, forgotten.Name) {
 		t.Fatalf("data went with its objects: %v", lvs)
 	}
@@ -129,7 +125,7 @@ func TestDataWhoseObjectsWereLostIsAdoptedOrForgotten(t *testing.T) {
 	b.reads(b.run("reader", needed, here), needed.Name)
 
 	b.plugin("forget", node, forgotten.Name, "--yes")
-	b.wiped(node, forgotten.Name)
+	wiped(b, node, forgotten.Name)
 	if lvs := b.logicalVolumes(node); !slices.Contains(lvs, adopted.Name) {
 		t.Errorf("the adopted volume went with it: %v", lvs)
 	}
@@ -137,51 +133,52 @@ func TestDataWhoseObjectsWereLostIsAdoptedOrForgotten(t *testing.T) {
 
 func TestASnapshotWhoseObjectsWereLostIsAdoptedAndRestored(t *testing.T) {
 	b := begin(t)
-	class := b.thin("adopted", "ext4")
+	o := orphans{b}
+	class := pools{b}.thin("adopted", "ext4")
 	source := b.claim("source", class, "128Mi")
 	writer := b.run("writer", source, cluster.Steadfast)
 	b.sh(writer, "echo before > /data/file && sync")
 	taken, held := b.snapshot("taken", class, source)
 	b.sh(writer, "echo after > /data/file && sync")
 
-	content := b.contentOf(taken)
-	b.deletes(content, snapshotv1.VolumeSnapshotContentRetain)
+	content := o.contentOf(taken)
+	o.deletes(content, snapshotv1.VolumeSnapshotContentRetain)
 	b.remove(taken)
 	b.remove(content)
-	b.lose(held)
-	b.awaitOrphans(thinNode, held.Name)
+	o.lose(held)
+	o.awaitOrphans(thinNode, held.Name)
 
 	as := b.namespace + "/found"
-	b.apply(b.plugin("adopt", thinNode, held.Name, "--volume-snapshot", as))
+	o.apply(b.plugin("adopt", thinNode, held.Name, "--volume-snapshot", as))
 	found := &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "found"}}
 	b.must(cluster.Await(b.within(), b.Cluster, found, "ready to use", cluster.ReadyToUse), "adopting the snapshot")
-	b.deletes(b.contentOf(found), snapshotv1.VolumeSnapshotContentDelete) // for the end of the test
+	o.deletes(o.contentOf(found), snapshotv1.VolumeSnapshotContentDelete) // for the end of the test
 	b.reads(b.run("reader", b.claim("restored", class, "128Mi", cluster.FromSnapshot(found.Name)), cluster.Steadfast), "before")
 	b.reads(writer, "after")
 }
 
 // contentOf returns the VolumeSnapshotContent that a VolumeSnapshot is bound to.
-func (b *bench) contentOf(s *snapshotv1.VolumeSnapshot) *snapshotv1.VolumeSnapshotContent {
-	b.Helper()
+func (o orphans) contentOf(s *snapshotv1.VolumeSnapshot) *snapshotv1.VolumeSnapshotContent {
+	o.Helper()
 	c := &snapshotv1.VolumeSnapshotContent{}
-	b.must(b.Get(b.ctx, client.ObjectKey{Name: *s.Status.BoundVolumeSnapshotContentName}, c), "reading the content of "+s.Name)
+	o.must(o.Get(o.ctx, client.ObjectKey{Name: *s.Status.BoundVolumeSnapshotContentName}, c), "reading the content of "+s.Name)
 	return c
 }
 
 // deletes sets whether the snapshot is deleted with its content.
-func (b *bench) deletes(c *snapshotv1.VolumeSnapshotContent, policy snapshotv1.DeletionPolicy) {
-	b.Helper()
+func (o orphans) deletes(c *snapshotv1.VolumeSnapshotContent, policy snapshotv1.DeletionPolicy) {
+	o.Helper()
 	before := c.DeepCopy()
 	c.Spec.DeletionPolicy = policy
-	b.must(b.Patch(b.ctx, c, client.MergeFrom(before)), "setting the policy of "+c.Name)
+	o.must(o.Patch(o.ctx, c, client.MergeFrom(before)), "setting the policy of "+c.Name)
 }
 
 // apply makes the objects of a manifest.
-func (b *bench) apply(manifest string) {
-	b.Helper()
+func (o orphans) apply(manifest string) {
+	o.Helper()
 	for i, text := range strings.Split(manifest, "\n---\n") {
-		o := &unstructured.Unstructured{}
-		b.must(yaml.Unmarshal([]byte(text), &o.Object), fmt.Sprintf("reading object %d of the manifest", i))
-		b.create(o)
+		object := &unstructured.Unstructured{}
+		o.must(yaml.Unmarshal([]byte(text), &object.Object), fmt.Sprintf("reading object %d of the manifest", i))
+		o.create(object)
 	}
 }

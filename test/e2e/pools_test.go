@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,29 +14,41 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
+// pools is a bench that makes pools and classes for the time of a test.
+type pools struct{ *bench }
+
+// plugged puts an empty disk into a node for the time of a test, and returns its path.
+func (p pools) plugged(node, size string) string {
+	p.Helper()
+	name, device, _ := strings.Cut(p.lab("disk", "add", node, "--size", size), " ")
+	p.Cleanup(func() { p.lab("disk", "remove", node, name) })
+	p.onNode(node, "udevadm", "wait", "--timeout=60", device)
+	return device
+}
+
 // class makes a PoolClass, and a StorageClass of the same name, for one test.
-func (b *bench) class(name string, spec v1alpha1.PoolClassSpec) string {
-	b.Helper()
+func (p pools) class(name string, spec v1alpha1.PoolClassSpec) string {
+	p.Helper()
 	c := &v1alpha1.PoolClass{Spec: spec}
-	c.Name = name + "-" + b.namespace
+	c.Name = name + "-" + p.namespace
 	sc := cluster.StorageClass(c.Name, map[string]string{"poolClass": c.Name})
-	b.create(c, sc)
-	b.Cleanup(func() {
+	p.create(c, sc)
+	p.Cleanup(func() {
 		for _, o := range []client.Object{sc, c} {
-			if err := b.Delete(b.ctx, o); err != nil {
-				b.Error(err)
+			if err := p.Delete(p.ctx, o); err != nil {
+				p.Error(err)
 			}
 		}
 	})
 	return c.Name
 }
 
-// pool waits until a pool of a node is as it should be.
-func (b *bench) pool(node, what string, is func(v1alpha1.Pool) bool) {
-	b.Helper()
+// await waits until a pool of a node is as it should be.
+func (p pools) await(node, what string, is func(v1alpha1.Pool) bool) {
+	p.Helper()
 	n := &v1alpha1.StorageNode{}
 	n.Name = node
-	b.must(cluster.Await(b.within(), b.Cluster, n, what, func(n *v1alpha1.StorageNode) bool {
+	p.must(cluster.Await(p.within(), p.Cluster, n, what, func(n *v1alpha1.StorageNode) bool {
 		return slices.ContainsFunc(n.Status.Pools, is)
 	}), "the pools of "+node)
 }
@@ -43,14 +56,15 @@ func (b *bench) pool(node, what string, is func(v1alpha1.Pool) bool) {
 func TestAThinPoolIsPromisedTwiceAndFilledAsDataIsWritten(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
+	p := pools{b}
 	const node, pool = "node2", group + "/thin"
 	b.onNode(node, "lvcreate", "--yes", "--type", "thin-pool", "--size", "2g", "--name", "thin", group)
 	t.Cleanup(func() { b.onNode(node, "lvremove", "--yes", pool) })
-	class := b.class("thin", v1alpha1.PoolClassSpec{
+	class := p.class("thin", v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerLVMThin,
 		LVMThin:     &v1alpha1.LVMThinPools{ThinPools: []string{pool}, OverprovisionPercent: 200, MaxFillPercent: 90},
 	})
-	t.Cleanup(func() { b.gone() })
+	t.Cleanup(func() { p.gone() })
 
 	files, disk := b.claim("files", class, "2Gi"), b.claim("disk", class, "1Gi", cluster.Raw)
 	pod := b.run("files", files)
@@ -62,7 +76,7 @@ func TestAThinPoolIsPromisedTwiceAndFilledAsDataIsWritten(t *testing.T) {
 	b.must(cluster.Await(b.within(), b.Cluster, files, "3Gi", cluster.HasCapacity("3Gi")), "growing")
 	b.sh(pod, "dd if=/dev/zero of=/data/file bs=1M count=200 && sync")
 	b.sh(raw, "printf kept | dd of=/dev/volume bs=4 seek=1000 conv=notrunc,fsync")
-	b.pool(node, "more than 200 MiB filled", func(p v1alpha1.Pool) bool {
+	p.await(node, "more than 200 MiB filled", func(p v1alpha1.Pool) bool {
 		return p.Name == pool && p.Filled != nil && p.Filled.Cmp(resource.MustParse("200Mi")) > 0
 	})
 	if got := b.sh(raw, "dd if=/dev/volume bs=4 skip=1000 count=1 2>/dev/null"); got != "kept" {
@@ -75,29 +89,30 @@ func TestAThinPoolIsPromisedTwiceAndFilledAsDataIsWritten(t *testing.T) {
 
 // gone removes the pods and claims of a test, and waits until its volumes are gone: the
 // test removes their pool next.
-func (b *bench) gone() {
-	b.Helper()
-	volumes := b.volumes(b.within())
-	b.must(b.DeleteAllOf(b.ctx, cluster.Pod(b.namespace, "", nil), client.InNamespace(b.namespace)), "deleting pods")
-	b.must(b.DeleteAllOf(b.ctx, cluster.Claim(b.namespace, "", "", "1"), client.InNamespace(b.namespace)), "deleting claims")
+func (p pools) gone() {
+	p.Helper()
+	volumes := p.volumes(p.within())
+	p.must(p.DeleteAllOf(p.ctx, cluster.Pod(p.namespace, "", nil), client.InNamespace(p.namespace)), "deleting pods")
+	p.must(p.DeleteAllOf(p.ctx, cluster.Claim(p.namespace, "", "", "1"), client.InNamespace(p.namespace)), "deleting claims")
 	for _, v := range volumes {
-		b.must(cluster.AwaitGone(b.within(), b.Cluster, &v), "deleting "+v.Name)
+		p.must(cluster.AwaitGone(p.within(), p.Cluster, &v), "deleting "+v.Name)
 	}
 }
 
 func TestAWholeDiskIsAVolumeAndLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
+	p := pools{b}
 	const node = "node3"
-	device := b.plugged(node, "128M")
-	class := b.class("disk", v1alpha1.PoolClassSpec{
+	device := p.plugged(node, "128M")
+	class := p.class("disk", v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerDevice, Devices: &v1alpha1.DevicePools{Paths: []string{device}},
 	})
-	t.Cleanup(func() { b.gone() })
+	t.Cleanup(func() { p.gone() })
 	empty := func(p v1alpha1.Pool) bool {
 		return slices.Contains(p.Classes, class) && p.Health == v1alpha1.PoolHealthy && p.LargestVolume.Cmp(p.Total) == 0
 	}
-	b.pool(node, "an empty disk", empty)
+	p.await(node, "an empty disk", empty)
 
 	claim := b.claim("data", class, "50Mi")
 	pod := b.run("first", claim)
@@ -111,8 +126,8 @@ func TestAWholeDiskIsAVolumeAndLeavesNothingBehind(t *testing.T) {
 		t.Errorf("the volume is not the whole disk: %s", b.sh(second, "df -Pm /data"))
 	}
 
-	b.gone()
-	b.pool(node, "an empty disk again", empty)
+	p.gone()
+	p.await(node, "an empty disk again", empty)
 	if got := b.onNode(node, "sh", "-c", "tr -d '\\0' <"+device+" | wc -c"); got != "0" {
 		t.Errorf("%s bytes of the disk are not zero after its release", got)
 	}

@@ -23,22 +23,23 @@ func TestAPowerFailureLosesNothingAndLeavesNothingBehind(t *testing.T) {
 		b.awaitRunning(pod)
 		b.sh(pod, "echo kept > /data/file && sync")
 	}
-	b.awaitListed(node, forgotten)
+	scratch := inlineVolume{b, forgotten, node}
+	scratch.awaitListed()
 
 	b.lab("power", "off", node)
 	b.must(b.Delete(b.ctx, forgotten, client.GracePeriodSeconds(0)), "deleting a pod by force")
 	b.lab("power", "on", node)
 	for _, pod := range []*corev1.Pod{claimed, inlined} {
-		b.awaitRestarted(pod)
+		awaitRestarted(b, pod)
 		if got := b.sh(pod, "cat /data/file"); got != "kept" {
 			t.Errorf("pod %s read %q after the power failure", pod.Name, got)
 		}
 	}
-	b.awaitRemoved(node, forgotten)
+	scratch.awaitRemoved()
 }
 
 // awaitRestarted waits until a pod runs a restarted container.
-func (b *bench) awaitRestarted(pod *corev1.Pod) {
+func awaitRestarted(b *bench, pod *corev1.Pod) {
 	b.Helper()
 	before := pod.Status.ContainerStatuses[0].ContainerID
 	b.must(cluster.Await(b.within(), b.Cluster, pod, "restarted", func(p *corev1.Pod) bool {

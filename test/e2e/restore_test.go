@@ -23,7 +23,7 @@ import (
 // restored is a cluster with volumes of all kinds, before and after its API server goes
 // back to a backup.
 type restored struct {
-	*bench
+	orphans
 	thick, thin string // classes
 	backup      string
 
@@ -58,7 +58,7 @@ func TestAnAPIServerThatGoesBackDestroysNoData(t *testing.T) {
 			r.lab("api", "backup", r.backup)
 			r.changesAfter()
 			r.lab(append([]string{"api", "restore", r.backup}, test.args...)...)
-			r.stay("when the API server had gone back", time.Second, r.all())
+			r.stay("when the API server had gone back", time.Second)
 			test.wake(r)
 			r.awaitOrphans(thinNode, append(r.names(), r.later.Name)...)
 			r.ownersReturn()
@@ -71,32 +71,33 @@ func TestAnAPIServerThatGoesBackDestroysNoData(t *testing.T) {
 func newRestored(t *testing.T) *restored {
 	t.Helper()
 	b := beginFor(t, 15*limit)
-	r := &restored{bench: b, backup: filepath.Join(t.TempDir(), "backup"), kept: map[string]*kept{}}
+	p := pools{b}
+	r := &restored{orphans: orphans{b}, backup: filepath.Join(t.TempDir(), "backup"), kept: map[string]*kept{}}
 	r.late = map[string]cluster.PodOption{"late": berth, "late-stock": stock}
 	var groups []string
 	for _, name := range []string{"one", "two"} {
-		device, group := b.plugged(thinNode, "1G"), name+"-"+b.namespace
+		device, group := p.plugged(thinNode, "1G"), name+"-"+b.namespace
 		groups = append(groups, group)
 		b.onNode(thinNode, "vgcreate", group, device)
 		b.Cleanup(func() { b.onNode(thinNode, "vgremove", "--yes", "--force", group) })
 	}
-	r.thick = b.class("thick", v1alpha1.PoolClassSpec{
+	r.thick = p.class("thick", v1alpha1.PoolClassSpec{
 		Provisioner:  v1alpha1.ProvisionerLVM,
 		NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelHostname: thinNode}},
 		LVM:          &v1alpha1.LVMPools{VolumeGroups: groups},
 	})
-	r.thin = b.thin("restored", "ext4")
+	r.thin = p.thin("restored", "ext4")
 	return r
 }
 
 // volumesBefore makes the volumes, snapshots and claims that are in the backup.
 func (r *restored) volumesBefore() {
-	r.files = r.keep(r.claim("thin-files", r.thin, "64Mi"))
-	r.grown = r.keep(r.claim("grown", r.thick, "64Mi"))
-	r.inBackup = []*kept{r.files, r.grown, r.keep(r.claim("files", r.thick, "64Mi")),
-		r.keep(r.claim("disk", r.thick, "16Mi", cluster.Raw)), r.keep(r.claim("thin-disk", r.thin, "16Mi", cluster.Raw))}
+	r.files = keep(r.bench, r.claim("thin-files", r.thin, "64Mi"))
+	r.grown = keep(r.bench, r.claim("grown", r.thick, "64Mi"))
+	r.inBackup = []*kept{r.files, r.grown, keep(r.bench, r.claim("files", r.thick, "64Mi")),
+		keep(r.bench, r.claim("disk", r.thick, "16Mi", cluster.Raw)), keep(r.bench, r.claim("thin-disk", r.thin, "16Mi", cluster.Raw))}
 	r.taken, _ = r.snapshot("taken", r.thin, r.files.claim)
-	r.deleted = r.keep(r.claim("deleted", r.thick, "16Mi", cluster.Raw))
+	r.deleted = keep(r.bench, r.claim("deleted", r.thick, "16Mi", cluster.Raw))
 	for name := range r.late {
 		r.claim(name, r.thick, "64Mi")
 	}
@@ -106,20 +107,20 @@ func (r *restored) volumesBefore() {
 func (r *restored) changesAfter() {
 	r.remove(r.deleted.pod)
 	r.remove(r.deleted.claim)
-	r.wiped(thinNode, r.deleted.name)
+	wiped(r.bench, thinNode, r.deleted.name)
 
 	for name, scheduler := range r.late {
 		claim := cluster.Claim(r.namespace, name, r.thick, "64Mi")
-		r.kept[name] = r.keep(claim, scheduler)
+		r.kept[name] = keep(r.bench, claim, scheduler)
 	}
-	r.latest = r.keep(r.claim("latest", r.thick, "16Mi", cluster.Raw))
+	r.latest = keep(r.bench, r.claim("latest", r.thick, "16Mi", cluster.Raw))
 	r.kept["latest"] = r.latest
 	r.resize(r.grown.claim, "128Mi")
 	r.must(cluster.Await(r.within(), r.Cluster, r.grown.claim, "128Mi", cluster.HasCapacity("128Mi")), "growing")
-	r.fill(r.grown, 70) // more than it could have held
+	r.grown.fill(70) // more than it could have held
 
 	for _, k := range r.all() {
-		r.readsAll(k.pod, k)
+		k.readsAll()
 	}
 	r.inIt = r.files.lines
 	_, r.later = r.snapshot("later", r.thin, r.files.claim)
@@ -144,7 +145,7 @@ func (r *restored) names() []string {
 // startAnew restarts kubelets and controllers, as Kubernetes' documentation asks for after a
 // restore: when revisions go back, a client that watches is not told of any change.
 func (r *restored) startAnew() {
-	r.stay("while nobody noticed", controller.ReservationDelay, r.all())
+	r.stay("while nobody noticed", controller.ReservationDelay)
 	nodes, err := install.Nodes(r.within(), r.Lab)
 	r.must(err, "asking for the nodes")
 	for _, n := range nodes {
@@ -160,6 +161,31 @@ func (r *restored) startAnew() {
 	r.must(install.Config{}.Await(r.within(), r.Cluster), "starting Berth anew")
 }
 
+// stay reads all volumes on their node again and again, for a time in which something
+// might destroy them. It ends the test as soon as one has changed.
+func (r *restored) stay(during string, d time.Duration) {
+	r.Helper()
+	all := r.all()
+	over := time.NewTimer(d)
+	defer over.Stop()
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	for {
+		for _, k := range all {
+			if err := k.onDisk(); err != nil {
+				r.Fatalf("%s, data was destroyed: %v\n%s", during, err, r.onNode(thinNode, "lvs", "-o", "+lv_tags"))
+			}
+		}
+		select {
+		case <-over.C:
+			return
+		case <-r.ctx.Done():
+			r.Fatal(r.ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
 // ownersReturn makes the pods again, as their owners do, and then deletes them. After each of
 // the two it waits as long as Berth takes to collect a reservation: meanwhile nothing
 // may destroy data.
@@ -170,20 +196,20 @@ func (r *restored) ownersReturn() {
 		r.create(pod)
 		pods = append(pods, pod)
 	}
-	r.stay("when pods were made for claims that the backup has unbound", controller.ReservationDelay+time.Minute, r.all())
+	r.stay("when pods were made for claims that the backup has unbound", controller.ReservationDelay+time.Minute)
 	for _, pod := range pods {
 		r.remove(pod)
 	}
-	r.stay("when these pods were deleted again", controller.ReservationDelay+time.Minute, r.all())
+	r.stay("when these pods were deleted again", controller.ReservationDelay+time.Minute)
 	for _, k := range r.inBackup {
-		r.readsAll(k.pod, k)
+		k.readsAll()
 	}
 	lost := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: r.deleted.name}}
 	r.must(cluster.Await(r.within(), r.Cluster, lost, "known as lost", func(v *v1alpha1.Volume) bool {
 		e := v.Entry(thinNode)
 		return e != nil && e.Reason == v1alpha1.ReasonDeviceMissing
 	}), "missing what was deleted")
-	if group := r.groupOf(lost.Name); group != "" {
+	if group := groupOf(r.bench, lost.Name); group != "" {
 		r.Errorf("the volume that was deleted was made again, empty, in %s", group)
 	}
 }
@@ -197,7 +223,7 @@ func (r *restored) adoptAll() {
 		if k.claim.Spec.VolumeName == "" {
 			r.plugin("adopt", thinNode, k.name, "--claim", name)
 		}
-		r.again(k)
+		k.again()
 		r.setPolicy(k.name, corev1.PersistentVolumeReclaimDelete) // for the end of the test
 	}
 	r.apply(r.plugin("adopt", thinNode, r.later.Name, "--volume-snapshot", r.namespace+"/found"))
@@ -205,7 +231,7 @@ func (r *restored) adoptAll() {
 	r.must(cluster.Await(r.within(), r.Cluster, found, "ready to use", cluster.ReadyToUse), "adopting the snapshot")
 	r.deletes(r.contentOf(found), snapshotv1.VolumeSnapshotContentDelete) // for the end of the test
 	for name, lines := range map[string]int{r.taken.Name: 0, found.Name: r.inIt} {
-		k := &kept{claim: r.claim("from-"+name, r.thin, "64Mi", cluster.FromSnapshot(name)), sum: r.files.sum, lines: lines}
-		r.again(k)
+		k := &kept{bench: r.bench, claim: r.claim("from-"+name, r.thin, "64Mi", cluster.FromSnapshot(name)), sum: r.files.sum, lines: lines}
+		k.again()
 	}
 }

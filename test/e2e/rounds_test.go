@@ -75,12 +75,13 @@ func newPlayer(t *testing.T) *player {
 		bench: beginFor(t, time.Duration(*roundsToPlay+2)*2*limit), nodes: []string{"node1", "node2", "node3"},
 		dice: rand.New(rand.NewPCG(*seed, 0)), //nolint:gosec // the dice are to be thrown again
 	}
-	p.consoles = p.followConsoles(p.nodes)
-	disk := p.unit()
-	p.lun = p.backing()
+	p.consoles = followConsoles(p.bench, p.nodes)
+	s := newSAN(p.bench)
+	p.lun = s.backing()
 	var claim *corev1.PersistentVolumeClaim
-	p.volume, claim = p.sharedDisk("data-db-0", disk, cluster.Raw)
-	set := p.statefulSet("db", claim, recordsWrites)
+	p.volume, claim = s.volume("data-db-0", cluster.Raw)
+	set := statefulSet("db", claim, recordsWrites)
+	p.create(set)
 	t.Cleanup(func() { p.remove(set) })
 	if !p.mended() {
 		t.Fatalf("the volume is not used by a pod\n%s", p.picture(p.volume))

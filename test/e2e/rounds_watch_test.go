@@ -27,7 +27,7 @@ import (
 type consoles struct{ rounds.Heard }
 
 // followConsoles reads the consoles from now on, until the test ends.
-func (b *bench) followConsoles(nodes []string) *consoles {
+func followConsoles(b *bench, nodes []string) *consoles {
 	b.Helper()
 	c := &consoles{}
 	for line := range strings.Lines(b.lab("logs")) {

@@ -28,9 +28,15 @@ var (
 	berth    = by("berth-scheduler")
 )
 
-// burst posts one pod for each given scheduler, all for one node. Each pod has the given
-// number of claims, which together ask for three gibibytes.
-func (b *bench) burst(claims int, schedulers ...cluster.PodOption) {
+// burst is pods that were posted at once, all for one node.
+type burst struct {
+	*bench
+	pods int
+}
+
+// post posts one pod for each given scheduler. Each pod has the given number of claims,
+// which together ask for three gibibytes.
+func post(b *bench, claims int, schedulers ...cluster.PodOption) burst {
 	b.Helper()
 	var objs []client.Object
 	for i, scheduler := range schedulers {
@@ -42,13 +48,14 @@ func (b *bench) burst(claims int, schedulers ...cluster.PodOption) {
 		objs = append(objs, cluster.Pod(b.namespace, fmt.Sprintf("pod-%d", i), own, cluster.OnNode(crowded), scheduler))
 	}
 	b.create(objs...)
+	return burst{b, len(schedulers)}
 }
 
 // settle follows the pods until as many run as there is room for, and the scheduler has
 // refused each of the others for lack of room.
-func (b *bench) settle(pods, fit int) {
+func (b burst) settle(fit int) {
 	b.Helper()
-	states := b.follow(pods, func(states map[string]string) bool {
+	states := follow(b.bench, b.pods, func(states map[string]string) bool {
 		running := 0
 		for _, s := range states {
 			switch {
@@ -60,12 +67,25 @@ func (b *bench) settle(pods, fit int) {
 		}
 		return running == fit
 	})
-	b.Logf("%d pods: %v", pods, states)
+	b.Logf("%d pods: %v", b.pods, states)
+}
+
+// carved checks that the node holds exactly the logical volumes of this test.
+func (b burst) carved(want int) {
+	b.Helper()
+	var own []string
+	for _, v := range b.volumes(b.ctx) {
+		own = append(own, v.Name)
+	}
+	lvs := slices.DeleteFunc(b.logicalVolumes(crowded), func(lv string) bool { return !slices.Contains(own, lv) })
+	if len(lvs) != want {
+		b.Errorf("%d logical volumes on %s, want %d: %v", len(lvs), crowded, want, lvs)
+	}
 }
 
 // follow watches the pods of the namespace until done returns true. It returns the state
 // of each pod: "running", or why it is not scheduled.
-func (b *bench) follow(pods int, done func(map[string]string) bool) map[string]string {
+func follow(b *bench, pods int, done func(map[string]string) bool) map[string]string {
 	b.Helper()
 	ctx := b.within()
 	// A watch without a resource version begins with the existing objects.
@@ -104,21 +124,8 @@ func fate(p *corev1.Pod) string {
 	return "new"
 }
 
-// carved checks that the node holds exactly the logical volumes of this test.
-func (b *bench) carved(want int) {
-	b.Helper()
-	var own []string
-	for _, v := range b.volumes(b.ctx) {
-		own = append(own, v.Name)
-	}
-	lvs := slices.DeleteFunc(b.logicalVolumes(crowded), func(lv string) bool { return !slices.Contains(own, lv) })
-	if len(lvs) != want {
-		b.Errorf("%d logical volumes on %s, want %d: %v", len(lvs), crowded, want, lvs)
-	}
-}
-
 // refusedByNode counts the failed attempts to provision, for these claims or for all.
-func (b *bench) refusedByNode(claims ...string) int {
+func refusedByNode(b *bench, claims ...string) int {
 	b.Helper()
 	var events corev1.EventList
 	b.must(b.List(b.ctx, &events, client.InNamespace(b.namespace)), "listing events")
@@ -132,17 +139,17 @@ func (b *bench) refusedByNode(claims ...string) int {
 }
 
 func TestBerthSchedulerPlacesThePodsThatFitAndNothingFails(t *testing.T) {
-	begin(t).placesWhatFits(3)
+	placesWhatFits(begin(t), 3)
 }
 
 // placesWhatFits checks that berth-scheduler sends no claim to a node that must refuse
 // it.
-func (b *bench) placesWhatFits(claims int) {
+func placesWhatFits(b *bench, claims int) {
 	b.Helper()
-	b.burst(claims, berth, berth, berth, berth, berth)
-	b.settle(5, 3)
-	b.carved(3 * claims)
-	if n := b.refusedByNode(); n != 0 {
+	pods := post(b, claims, berth, berth, berth, berth, berth)
+	pods.settle(3)
+	pods.carved(3 * claims)
+	if n := refusedByNode(b); n != 0 {
 		b.Errorf("%d claims were sent to a node that had to refuse them", n)
 	}
 }
@@ -153,7 +160,7 @@ func TestTheExtenderFitsAllClaimsOfAPodTogether(t *testing.T) {
 	b := begin(t)
 	claims := []*corev1.PersistentVolumeClaim{b.claim("one", classExt4, "5Gi"), b.claim("two", classExt4, "5Gi")}
 	b.create(cluster.Pod(b.namespace, "web", claims, cluster.OnNode(crowded), extended))
-	b.follow(1, func(states map[string]string) bool { return strings.Contains(states["web"], "together") })
+	follow(b, 1, func(states map[string]string) bool { return strings.Contains(states["web"], "together") })
 	if made := b.volumes(b.ctx); len(made) != 0 {
 		t.Errorf("a volume was made all the same: %s", b.picture(&made[0]))
 	}
@@ -164,7 +171,7 @@ func TestExplainSaysWhyAPodIsPending(t *testing.T) {
 	b := begin(t)
 	claim := b.claim("data", classExt4, "100Gi")
 	b.create(cluster.Pod(b.namespace, "web", []*corev1.PersistentVolumeClaim{claim}, cluster.OnNode(crowded), berth))
-	b.follow(1, func(states map[string]string) bool { return strings.Contains(states["web"], "free space") })
+	follow(b, 1, func(states map[string]string) bool { return strings.Contains(states["web"], "free space") })
 	for _, subject := range []string{"pod", "pvc"} {
 		name := map[string]string{"pod": "web", "pvc": "data"}[subject]
 		out, err := b.Plugin(b.within(), "explain", subject, name, "-n", b.namespace)

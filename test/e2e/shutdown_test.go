@@ -23,14 +23,16 @@ done`
 // not end by itself, and its node is well but for the disk.
 func TestAPodWhoseFilesystemHasShutItselfDownGoesOnWhereTheDiskIs(t *testing.T) {
 	b := beginFor(t, 10*limit)
-	v, claim := b.sharedDisk("data-db-0", b.unit())
-	set := b.statefulSet("db", claim, func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"sh", "-c", patient} })
+	s := newSAN(b)
+	v, claim := s.volume("data-db-0")
+	set := statefulSet("db", claim, func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"sh", "-c", patient} })
+	b.create(set)
 	t.Cleanup(func() { b.remove(set) })
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "db-0"}}
 	b.awaitRunning(pod)
 	first, cut := pod.UID, pod.Spec.NodeName
-	b.awaitVolume(v, "ready on all nodes", standbysAreReady)
-	acknowledged := b.acknowledges(pod)
+	s.awaitVolume(v, "ready on all nodes", standbysAreReady)
+	acknowledged := s.acknowledges(pod)
 	b.eventually("twenty writes are acknowledged", func() bool { return acknowledged.Load() >= 20 })
 
 	steps := &failover{}
@@ -38,7 +40,7 @@ func TestAPodWhoseFilesystemHasShutItselfDownGoesOnWhereTheDiskIs(t *testing.T) 
 	heal := func() { b.lab("heal", cut, "--from", "san") }
 	t.Cleanup(heal)
 	steps.reach("the node is cut from the storage network")
-	b.awaitVolume(v, "given up by the node", func(v *v1alpha1.Volume) bool {
+	s.awaitVolume(v, "given up by the node", func(v *v1alpha1.Volume) bool {
 		return stateOn(v, cut) != v1alpha1.OwnedReady || v.Status.Ownership.Primary.Phase == v1alpha1.PrimaryReleased
 	})
 	steps.reach("the filesystem has shut itself down, and the node has given the epoch up")
@@ -49,13 +51,13 @@ func TestAPodWhoseFilesystemHasShutItselfDownGoesOnWhereTheDiskIs(t *testing.T) 
 	}), "replacing the pod")
 	b.awaitRunning(pod)
 	steps.reach("the next pod runs on another node")
-	again := b.acknowledges(pod)
+	again := s.acknowledges(pod)
 	b.eventually("a write is acknowledged again", func() bool { return again.Load() > 0 })
 	steps.reach("a write is acknowledged")
-	b.isComplete(pod, acknowledged.Load())
+	s.isComplete(pod, acknowledged.Load())
 
 	heal()
-	b.awaitVolume(v, "ready on all nodes", standbysAreReady)
+	s.awaitVolume(v, "ready on all nodes", standbysAreReady)
 	steps.reach("the node is a replica again")
 	t.Log("\n" + steps.String())
 }

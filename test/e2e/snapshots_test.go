@@ -21,28 +21,28 @@ const thinNode = "node3"
 // thin makes a thin pool for one test, a class over it that makes volumes with a
 // filesystem, and a class for snapshots, all with the same name. When the test ends
 // the pool must be empty.
-func (b *bench) thin(name, fs string) (class string) {
-	b.Helper()
+func (p pools) thin(name, fs string) (class string) {
+	p.Helper()
 	pool := group + "/" + name
-	b.onNode(thinNode, "lvcreate", "--yes", "--type", "thin-pool", "--size", "1g", "--name", name, group)
-	b.Cleanup(func() { b.onNode(thinNode, "lvremove", "--yes", pool) })
+	p.onNode(thinNode, "lvcreate", "--yes", "--type", "thin-pool", "--size", "1g", "--name", name, group)
+	p.Cleanup(func() { p.onNode(thinNode, "lvremove", "--yes", pool) })
 	pc := &v1alpha1.PoolClass{Spec: v1alpha1.PoolClassSpec{
 		Provisioner:  v1alpha1.ProvisionerLVMThin,
 		NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelHostname: thinNode}},
 		LVMThin:      &v1alpha1.LVMThinPools{ThinPools: []string{pool}, OverprovisionPercent: 500, MaxFillPercent: 90},
 	}}
-	pc.Name = name + "-" + b.namespace
+	pc.Name = name + "-" + p.namespace
 	sc := cluster.StorageClass(pc.Name, map[string]string{"poolClass": pc.Name, "csi.storage.k8s.io/fstype": fs})
 	vsc := cluster.SnapshotClass(pc.Name)
-	b.create(pc, sc, vsc)
-	b.Cleanup(func() {
-		b.goneWithSnapshots()
-		if left := b.onNode(thinNode, "lvs", "--noheadings", "-o", "lv_name", "--select", "pool_lv="+name, group); left != "" {
-			b.Errorf("left in the pool: %s", left)
+	p.create(pc, sc, vsc)
+	p.Cleanup(func() {
+		p.goneWithSnapshots()
+		if left := p.onNode(thinNode, "lvs", "--noheadings", "-o", "lv_name", "--select", "pool_lv="+name, group); left != "" {
+			p.Errorf("left in the pool: %s", left)
 		}
 		for _, o := range []client.Object{vsc, sc, pc} {
-			if err := b.Delete(b.ctx, o); err != nil {
-				b.Error(err)
+			if err := p.Delete(p.ctx, o); err != nil {
+				p.Error(err)
 			}
 		}
 	})
@@ -50,25 +50,15 @@ func (b *bench) thin(name, fs string) (class string) {
 }
 
 // goneWithSnapshots is like gone, for a test that takes snapshots.
-func (b *bench) goneWithSnapshots() {
-	b.Helper()
+func (p pools) goneWithSnapshots() {
+	p.Helper()
 	var all snapshotv1.VolumeSnapshotList
-	b.must(b.List(b.ctx, &all, client.InNamespace(b.namespace)), "listing snapshots")
+	p.must(p.List(p.ctx, &all, client.InNamespace(p.namespace)), "listing snapshots")
 	for i := range all.Items {
-		b.must(client.IgnoreNotFound(b.Delete(b.ctx, &all.Items[i])), "deleting a snapshot")
-		b.must(cluster.AwaitGone(b.within(), b.Cluster, &all.Items[i]), "deleting a snapshot")
+		p.must(client.IgnoreNotFound(p.Delete(p.ctx, &all.Items[i])), "deleting a snapshot")
+		p.must(cluster.AwaitGone(p.within(), p.Cluster, &all.Items[i]), "deleting a snapshot")
 	}
-	b.gone()
-}
-
-// snapshot takes a snapshot of a claim, waits until it can be used, and returns it
-// with its Snapshot.
-func (b *bench) snapshot(name, class string, of *corev1.PersistentVolumeClaim) (*snapshotv1.VolumeSnapshot, *v1alpha1.Snapshot) {
-	b.Helper()
-	s := cluster.VolumeSnapshot(b.namespace, name, class, of.Name)
-	b.create(s)
-	b.must(cluster.Await(b.within(), b.Cluster, s, "ready to use", cluster.ReadyToUse), "taking a snapshot")
-	return s, &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SnapshotName("snapshot-" + string(s.UID))}}
+	p.gone()
 }
 
 // A copy of an xfs filesystem has the UUID of its source. The kernel does not mount both
@@ -76,7 +66,7 @@ func (b *bench) snapshot(name, class string, of *corev1.PersistentVolumeClaim) (
 func TestASnapshotIsRestoredLargerBesideItsSourceAndOutlivesIt(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
-	class := b.thin("restored", "xfs")
+	class := pools{b}.thin("restored", "xfs")
 	source := b.claim("source", class, "400Mi")
 	writer := b.run("writer", source, cluster.Steadfast)
 	b.sh(writer, "echo before > /data/file && sync")
@@ -86,7 +76,7 @@ func TestASnapshotIsRestoredLargerBesideItsSourceAndOutlivesIt(t *testing.T) {
 	larger := b.claim("larger", class, "800Mi", cluster.FromSnapshot(taken.Name))
 	reader := b.run("reader", larger, cluster.Steadfast)
 	b.reads(reader, "before")
-	if n := b.refusedByNode(larger.Name); n > 2 { // the stock scheduler does not know where the snapshot is
+	if n := refusedByNode(b, larger.Name); n > 2 { // the stock scheduler does not know where the snapshot is
 		t.Errorf("the copy was refused %d times", n)
 	}
 	if mib := b.sh(reader, "df -Pm /data | awk 'NR==2 {print ($2 > 600)}'"); mib != "1" {
@@ -104,12 +94,4 @@ func TestASnapshotIsRestoredLargerBesideItsSourceAndOutlivesIt(t *testing.T) {
 	b.remove(taken)
 	b.must(cluster.AwaitGone(b.within(), b.Cluster, held), "deleting the snapshot")
 	b.reads(reader, "restored")
-}
-
-// reads checks the content of a pod's file.
-func (b *bench) reads(pod *corev1.Pod, want string) {
-	b.Helper()
-	if got := b.sh(pod, "cat /data/file"); got != want {
-		b.Errorf("%s read %q, want %q", pod.Name, got, want)
-	}
 }

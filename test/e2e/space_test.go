@@ -19,7 +19,7 @@ func TestPublishedCapacityFollowsTheVolumeGroup(t *testing.T) {
 	b := begin(t)
 	claim := b.claim("data", classExt4, "1Gi")
 	pod := cluster.Pod(b.namespace, "pod", []*corev1.PersistentVolumeClaim{claim}, cluster.OnNode("node1"))
-	before := b.capacity("node1", classExt4)
+	before := capacity(b, "node1", classExt4)
 	b.create(pod)
 	b.awaitRunning(pod)
 	want := before.Capacity.Value() - 1<<30
@@ -36,7 +36,7 @@ func TestPublishedCapacityFollowsTheVolumeGroup(t *testing.T) {
 
 func TestCapacityThatOthersTakeIsSeen(t *testing.T) {
 	b := begin(t)
-	published := b.capacity("node1", classExt4)
+	published := capacity(b, "node1", classExt4)
 	want := published.Capacity.Value() - 1<<30
 	b.onNode("node1", "lvcreate", "-y", "-n", "foreign", "-L", "1g", group)
 	t.Cleanup(func() { b.onNode("node1", "lvremove", "-y", group+"/foreign") })
@@ -45,7 +45,7 @@ func TestCapacityThatOthersTakeIsSeen(t *testing.T) {
 	}), "publishing")
 }
 
-func (b *bench) capacity(node, class string) *storagev1.CSIStorageCapacity {
+func capacity(b *bench, node, class string) *storagev1.CSIStorageCapacity {
 	b.Helper()
 	var all storagev1.CSIStorageCapacityList
 	b.must(b.List(b.ctx, &all), "listing capacities")

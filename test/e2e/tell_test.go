@@ -34,7 +34,7 @@ func (b *bench) tell() {
 		lines = append(lines, fmt.Sprintf("%s %s %s: %s: %s", e.LastTimestamp.UTC().Format(time.TimeOnly),
 			e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message))
 	}
-	b.show("events", lines)
+	show(b, "events", lines)
 
 	var volumes []string
 	for _, v := range b.volumes(ctx) {
@@ -42,18 +42,18 @@ func (b *bench) tell() {
 	}
 	for _, p := range pods.Items {
 		b.Logf("pod %s on node %s: %s, deleted at %v: %+v", p.Name, p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp, p.Status.ContainerStatuses)
-		b.showLogs(ctx, p.Spec.NodeName, append(volumes, string(p.UID)))
+		showLogs(ctx, b, p.Spec.NodeName, append(volumes, string(p.UID)))
 	}
 }
 
 // showLogs prints the lines in a node's logs that contain one of some words, and its errors.
-func (b *bench) showLogs(ctx context.Context, node string, words []string) {
+func showLogs(ctx context.Context, b *bench, node string, words []string) {
 	if node == "" {
 		return
 	}
 	for _, program := range []string{"kubelet", "containerd"} {
 		log, err := b.Lab.Output(ctx, "logs", node+"/"+program)
-		b.show(program+" of "+node, about(log, err, append(words, "level=error", "\" err=")))
+		show(b, program+" of "+node, about(log, err, append(words, "level=error", "\" err=")))
 	}
 	var agents corev1.PodList
 	if err := b.List(ctx, &agents, client.MatchingLabels{"app.kubernetes.io/component": "agent"}); err != nil {
@@ -62,7 +62,7 @@ func (b *bench) showLogs(ctx context.Context, node string, words []string) {
 	for _, a := range agents.Items {
 		if a.Spec.NodeName == node {
 			log, err := b.Logs(ctx, &a)
-			b.show("agent of "+node, about(log, err, append(words, `"level":"ERROR"`)))
+			show(b, "agent of "+node, about(log, err, append(words, `"level":"ERROR"`)))
 		}
 	}
 }
@@ -80,6 +80,6 @@ func about(log string, err error, words []string) (lines []string) {
 	return lines
 }
 
-func (b *bench) show(of string, lines []string) {
+func show(b *bench, of string, lines []string) {
 	b.Logf("%s, the newest of %d lines:\n%s", of, len(lines), strings.Join(lines[max(len(lines)-newest, 0):], "\n"))
 }

@@ -25,10 +25,10 @@ var kills = flag.Int("kills", 1, "rounds in which berth-scheduler is killed")
 // The short tests use one filesystem each.
 func TestTheOtherFilesystemServesAsWell(t *testing.T) {
 	for name, test := range map[string]func(b *bench){
-		"a claim":       func(b *bench) { b.livesAndDies("xfs", classXFS) },
-		"a claim grows": func(b *bench) { b.grows(classExt4) },
+		"a claim":       func(b *bench) { livesAndDies(b, "xfs", classXFS) },
+		"a claim grows": func(b *bench) { grows(b, classExt4) },
 		"an inline volume": func(b *bench) {
-			b.inlineLivesAndDies("xfs", map[string]string{"poolClass": class, "size": "512Mi", "fsType": "xfs"})
+			inlineLivesAndDies(b, "xfs", map[string]string{"poolClass": class, "size": "512Mi", "fsType": "xfs"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,14 +39,14 @@ func TestTheOtherFilesystemServesAsWell(t *testing.T) {
 }
 
 func TestBerthSchedulerPlacesSingleClaimsAndNothingFails(t *testing.T) {
-	begin(t).placesWhatFits(1)
+	placesWhatFits(begin(t), 1)
 }
 
 func TestSchedulersSideBySideNeverOvercommitAPool(t *testing.T) {
 	b := begin(t)
-	b.burst(1, berth, stock, extended, berth, stock, extended)
-	b.settle(6, 3)
-	b.carved(3)
+	pods := post(b, 1, berth, stock, extended, berth, stock, extended)
+	pods.settle(3)
+	pods.carved(3)
 }
 
 func TestASchedulerAloneFillsAPoolAndNoMore(t *testing.T) {
@@ -62,10 +62,10 @@ func TestASchedulerAloneFillsAPoolAndNoMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := begin(t)
 			s := test.scheduler
-			b.burst(test.claims, s, s, s, s, s)
-			b.settle(5, 3)
-			b.carved(3 * test.claims)
-			t.Logf("%d attempts were refused by the node", b.refusedByNode())
+			pods := post(b, test.claims, s, s, s, s, s)
+			pods.settle(3)
+			pods.carved(3 * test.claims)
+			t.Logf("%d attempts were refused by the node", refusedByNode(b))
 		})
 	}
 }
@@ -85,7 +85,7 @@ func TestANodeThatFallsSilentGetsNothingNew(t *testing.T) {
 	}
 	// The stock scheduler goes by published capacity, which is withdrawn. Then it asks no extender about the node.
 	const withdrawn = "did not have enough free storage"
-	states := b.follow(len(schedulers), func(states map[string]string) bool {
+	states := follow(b, len(schedulers), func(states map[string]string) bool {
 		extended := strings.Contains(states["extended"], withdrawn) || strings.Contains(states["extended"], "Berth: the node's berth-agent is silent")
 		return extended && strings.Contains(states["stock"], withdrawn) && strings.Contains(states["berth"], "silent")
 	})
@@ -95,7 +95,7 @@ func TestANodeThatFallsSilentGetsNothingNew(t *testing.T) {
 	}
 
 	b.lab("resume", silent)
-	b.follow(len(schedulers), func(states map[string]string) bool { return count(states, "running") == len(schedulers) })
+	follow(b, len(schedulers), func(states map[string]string) bool { return count(states, "running") == len(schedulers) })
 }
 
 // tolerant pods accept every node: only storage decides where they run.
@@ -113,18 +113,18 @@ func TestNothingIsLostWhenBerthSchedulerIsKilled(t *testing.T) {
 	for round := range *kills {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			b := begin(t)
-			b.burst(1, berth, berth, berth, berth, berth)
+			pods := post(b, 1, berth, berth, berth, berth, berth)
 			placed := rand.IntN(3)
 			b.Logf("killed after %d pods were placed", placed)
-			b.follow(0, func(states map[string]string) bool { return count(states, "placed", "running") >= placed })
-			b.killScheduler()
-			b.settle(5, 3)
-			b.carved(3)
+			follow(b, 0, func(states map[string]string) bool { return count(states, "placed", "running") >= placed })
+			killScheduler(b)
+			pods.settle(3)
+			pods.carved(3)
 		})
 	}
 }
 
-func (b *bench) killScheduler() {
+func killScheduler(b *bench) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()

@@ -37,15 +37,15 @@ done`
 // the product's code.
 func TestSeveralNodesWriteADiskAndTheOneThatIsLostIsShutOut(t *testing.T) {
 	b := beginFor(t, 10*limit)
-	disk := b.unit()
-	file := b.backing()
-	class := b.storageClass("many", func(sc *storagev1.StorageClass) {
+	s := newSAN(b)
+	file := s.backing()
+	class := pools{b}.storageClass("many", func(sc *storagev1.StorageClass) {
 		sc.Provisioner, sc.VolumeBindingMode = v1alpha1.DiskDriverName, ptr.To(storagev1.VolumeBindingImmediate)
 		sc.Parameters = map[string]string{"poolClass": b.namespace, "maxShares": "3", "maxMountReplicaCount": "0"}
 	})
 	lun := &v1alpha1.LUN{
 		ObjectMeta: metav1.ObjectMeta{Name: "array-" + b.namespace},
-		Spec:       v1alpha1.LUNSpec{Disk: disk, Capacity: resource.MustParse("256Mi"), PoolClass: b.namespace, Persistent: true},
+		Spec:       v1alpha1.LUNSpec{Disk: s.disk, Capacity: resource.MustParse("256Mi"), PoolClass: b.namespace, Persistent: true},
 	}
 	b.create(lun)
 	t.Cleanup(func() { b.remove(lun) })
@@ -53,7 +53,8 @@ func TestSeveralNodesWriteADiskAndTheOneThatIsLostIsShutOut(t *testing.T) {
 		c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	})
 	t.Cleanup(func() { b.remove(claim) })
-	set := b.apart("many", claim)
+	set := apart("many", claim)
+	b.create(set)
 	t.Cleanup(func() { b.remove(set) })
 
 	pods := make([]*corev1.Pod, 2)
@@ -61,7 +62,7 @@ func TestSeveralNodesWriteADiskAndTheOneThatIsLostIsShutOut(t *testing.T) {
 		pods[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: fmt.Sprintf("many-%d", i)}}
 		b.awaitRunning(pods[i])
 	}
-	lost, other := b.acknowledges(pods[0]), b.acknowledges(pods[1])
+	lost, other := s.acknowledges(pods[0]), s.acknowledges(pods[1])
 	b.eventually("both nodes write", func() bool { return lost.Load() > 5 && other.Load() > 5 })
 	first, node := pods[0].UID, pods[0].Spec.NodeName
 	v := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(claim.UID)}}
@@ -69,14 +70,14 @@ func TestSeveralNodesWriteADiskAndTheOneThatIsLostIsShutOut(t *testing.T) {
 	b.lab("pause", node)
 	resume := func() { b.lab("resume", node) }
 	t.Cleanup(resume)
-	b.awaitVolume(v, "fenced on the node that sleeps", func(v *v1alpha1.Volume) bool { return phaseOf(v, node) == v1alpha1.PrimaryFenced })
+	s.awaitVolume(v, "fenced on the node that sleeps", func(v *v1alpha1.Volume) bool { return phaseOf(v, node) == v1alpha1.PrimaryFenced })
 	at := other.Load()
 	b.eventually("the other node writes on", func() bool { return other.Load() > at+5 })
 	b.must(cluster.Await(b.within(), b.Cluster, pods[0], "bound to a third node", func(p *corev1.Pod) bool {
 		return p.UID != first && p.Spec.NodeName != "" && p.Spec.NodeName != node && p.Spec.NodeName != pods[1].Spec.NodeName
 	}), "replacing the pod")
 	b.awaitRunning(pods[0])
-	next := b.acknowledges(pods[0])
+	next := s.acknowledges(pods[0])
 	b.eventually("the pod writes on where it was", func() bool { return next.Load() > lost.Load() })
 
 	resume()
@@ -92,25 +93,22 @@ func TestSeveralNodesWriteADiskAndTheOneThatIsLostIsShutOut(t *testing.T) {
 	b.eventually("both nodes write on", func() bool { return other.Load() > at && next.Load() > now })
 }
 
-// apart makes a StatefulSet of two pods that use one claim on two nodes.
-func (b *bench) apart(name string, claim *corev1.PersistentVolumeClaim) *appsv1.StatefulSet {
-	b.Helper()
+// apart describes a StatefulSet of two pods that use one claim on two nodes.
+func apart(name string, claim *corev1.PersistentVolumeClaim) *appsv1.StatefulSet {
 	labels := map[string]string{"app": name}
-	pod := cluster.Pod(b.namespace, name, []*corev1.PersistentVolumeClaim{claim}, func(p *corev1.Pod) {
+	pod := cluster.Pod(claim.Namespace, name, []*corev1.PersistentVolumeClaim{claim}, func(p *corev1.Pod) {
 		p.Spec.Containers[0].Command = []string{"sh", "-c", countingApart}
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: labels}},
 		}}}
 	})
-	set := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name},
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: name},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: new(int32(2)), ServiceName: name, Selector: &metav1.LabelSelector{MatchLabels: labels}, PodManagementPolicy: appsv1.ParallelPodManagement,
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
 		},
 	}
-	b.create(set)
-	return set
 }
 
 // phaseOf is how far a node's right to write has come; empty if it has none.

@@ -16,7 +16,8 @@ import (
 func TestADatasetGrowsUnderItsPodAndIsCopiedAndGoes(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
-	class := b.zpool("files", "", v1alpha1.ZFSPools{Recordsize: "8Ki", Compression: "zstd"}) // without a filesystem: the class chooses it
+	p := pools{b}
+	class := p.zpool("files", "", v1alpha1.ZFSPools{Recordsize: "8Ki", Compression: "zstd"}) // without a filesystem: the class chooses it
 	source := b.claim("source", class, "200Mi")
 	writer := b.run("writer", source, cluster.Steadfast)
 	volume := b.volumeOf(source)
@@ -42,24 +43,24 @@ func TestADatasetGrowsUnderItsPodAndIsCopiedAndGoes(t *testing.T) {
 	}
 	b.reads(writer, "after")
 
-	b.copiesOutlive(class, source, writer, taken, held)
+	p.copiesOutlive(class, source, writer, taken, held)
 }
 
 // copiesOutlive restores a snapshot of a claim that has "before" in it, clones the claim, which has "after", and
 // deletes the claim and the snapshot: both copies still have what they began with.
-func (b *bench) copiesOutlive(class string, source *corev1.PersistentVolumeClaim, writer *corev1.Pod, taken *snapshotv1.VolumeSnapshot, held *v1alpha1.Snapshot) {
-	b.Helper()
-	volume := b.volumeOf(source)
-	restored := b.run("restored", b.claim("restored", class, "300Mi", cluster.FromSnapshot(taken.Name)), cluster.Steadfast)
-	b.reads(restored, "before")
-	cloned := b.run("cloned", b.claim("cloned", class, "400Mi", cluster.FromClaim(source.Name)), cluster.Steadfast)
-	b.reads(cloned, "after")
+func (p pools) copiesOutlive(class string, source *corev1.PersistentVolumeClaim, writer *corev1.Pod, taken *snapshotv1.VolumeSnapshot, held *v1alpha1.Snapshot) {
+	p.Helper()
+	volume := p.volumeOf(source)
+	restored := p.run("restored", p.claim("restored", class, "300Mi", cluster.FromSnapshot(taken.Name)), cluster.Steadfast)
+	p.reads(restored, "before")
+	cloned := p.run("cloned", p.claim("cloned", class, "400Mi", cluster.FromClaim(source.Name)), cluster.Steadfast)
+	p.reads(cloned, "after")
 
-	b.remove(writer)
-	b.remove(source)
-	b.must(cluster.AwaitGone(b.within(), b.Cluster, volume), "deleting the source")
-	b.remove(taken)
-	b.must(cluster.AwaitGone(b.within(), b.Cluster, held), "deleting the snapshot")
-	b.reads(restored, "before")
-	b.reads(cloned, "after")
+	p.remove(writer)
+	p.remove(source)
+	p.must(cluster.AwaitGone(p.within(), p.Cluster, volume), "deleting the source")
+	p.remove(taken)
+	p.must(cluster.AwaitGone(p.within(), p.Cluster, held), "deleting the snapshot")
+	p.reads(restored, "before")
+	p.reads(cloned, "after")
 }

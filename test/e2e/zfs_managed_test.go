@@ -16,23 +16,24 @@ import (
 func TestAZvolIsInAManagedZpoolThatGrowsByAPairOfDisks(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
+	p := pools{b}
 	b.onNode(zfsNode, "modprobe", "zfs")
 	name := "made-" + b.namespace
 	var disks []string
 	for range 4 {
-		disks = append(disks, b.plugged(zfsNode, "512M"))
+		disks = append(disks, p.plugged(zfsNode, "512M"))
 	}
 	b.Cleanup(func() { b.onNode(zfsNode, "zpool", "destroy", "-f", name) })
-	class := b.class("managed", v1alpha1.PoolClassSpec{
+	class := p.class("managed", v1alpha1.PoolClassSpec{
 		Provisioner:  v1alpha1.ProvisionerZFS,
 		NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelHostname: zfsNode}},
 		ZFS: &v1alpha1.ZFSPools{Pools: []string{name}, Create: &v1alpha1.ZpoolCreation{
 			Disks: v1alpha1.DevicePools{Paths: disks[:2]}, Layout: v1alpha1.ZpoolMirror,
 		}},
 	})
-	t.Cleanup(func() { b.gone() })
+	t.Cleanup(func() { p.gone() })
 	var made int64
-	b.pool(zfsNode, "a zpool", func(p v1alpha1.Pool) bool {
+	p.await(zfsNode, "a zpool", func(p v1alpha1.Pool) bool {
 		made = p.Total.Value()
 		return p.Name == "zfs:"+name && p.Health == v1alpha1.PoolHealthy && p.LastChange != nil && p.LastChange.Reason == v1alpha1.PoolMade
 	})
@@ -43,7 +44,7 @@ func TestAZvolIsInAManagedZpoolThatGrowsByAPairOfDisks(t *testing.T) {
 	b.must(b.Get(b.within(), client.ObjectKey{Name: class}, c), "reading the class")
 	c.Spec.ZFS.Create.Disks.Paths = disks
 	b.must(b.Update(b.within(), c), "adding disks to the class")
-	b.pool(zfsNode, "a zpool that has grown", func(p v1alpha1.Pool) bool {
+	p.await(zfsNode, "a zpool that has grown", func(p v1alpha1.Pool) bool {
 		return p.Name == "zfs:"+name && p.Total.Value() > made*3/2 && p.LastChange != nil && p.LastChange.Reason == v1alpha1.PoolGrown
 	})
 	if status := b.onNode(zfsNode, "zpool", "status", name); strings.Count(status, "mirror-") != 2 {

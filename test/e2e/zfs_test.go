@@ -26,13 +26,13 @@ const zfsNode = "node2"
 // makes a class whose volumes have the filesystem fs, or the class's default if fs is empty,
 // and a class for snapshots. The classes have the same name. When the test ends, only the
 // hidden filesystems may remain.
-func (b *bench) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
-	b.Helper()
-	b.onNode(zfsNode, "modprobe", "zfs")
-	b.onNode(zfsNode, "zpool", "create", "-m", "none", name, b.plugged(zfsNode, "4G"))
-	b.Cleanup(func() { b.onNode(zfsNode, "zpool", "destroy", name) })
+func (p pools) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
+	p.Helper()
+	p.onNode(zfsNode, "modprobe", "zfs")
+	p.onNode(zfsNode, "zpool", "create", "-m", "none", name, p.plugged(zfsNode, "4G"))
+	p.Cleanup(func() { p.onNode(zfsNode, "zpool", "destroy", name) })
 	dataset := name + "/berth"
-	b.onNode(zfsNode, "zfs", "create", "-o", "volmode=dev", "-o", "berth.dev:pool="+dataset, dataset)
+	p.onNode(zfsNode, "zfs", "create", "-o", "volmode=dev", "-o", "berth.dev:pool="+dataset, dataset)
 
 	how.Pools = []string{dataset}
 	pc := &v1alpha1.PoolClass{Spec: v1alpha1.PoolClassSpec{
@@ -40,24 +40,24 @@ func (b *bench) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
 		NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelHostname: zfsNode}},
 		ZFS:          &how,
 	}}
-	pc.Name = name + "-" + b.namespace
+	pc.Name = name + "-" + p.namespace
 	parameters := map[string]string{"poolClass": pc.Name}
 	if fs != "" {
 		parameters["csi.storage.k8s.io/fstype"] = fs
 	}
 	sc := cluster.StorageClass(pc.Name, parameters)
 	vsc := cluster.SnapshotClass(pc.Name)
-	b.create(pc, sc, vsc)
-	b.Cleanup(func() {
-		b.goneWithSnapshots()
-		b.tidied(dataset)
+	p.create(pc, sc, vsc)
+	p.Cleanup(func() {
+		p.goneWithSnapshots()
+		p.tidied(dataset)
 		for _, o := range []client.Object{vsc, sc, pc} {
-			if err := b.Delete(b.ctx, o); err != nil {
-				b.Error(err)
+			if err := p.Delete(p.ctx, o); err != nil {
+				p.Error(err)
 			}
 		}
 	})
-	b.pool(zfsNode, "a zpool that was made while the agent ran", func(p v1alpha1.Pool) bool {
+	p.await(zfsNode, "a zpool that was made while the agent ran", func(p v1alpha1.Pool) bool {
 		return p.Name == "zfs:"+dataset && p.Health == v1alpha1.PoolHealthy && slices.Contains(p.Classes, pc.Name)
 	})
 	return pc.Name
@@ -65,13 +65,13 @@ func (b *bench) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
 
 // tidied waits until a pool has only the hidden filesystems. A dataset that had snapshots goes
 // a moment after the last of them.
-func (b *bench) tidied(dataset string) {
-	b.Helper()
-	ctx := b.within()
+func (p pools) tidied(dataset string) {
+	p.Helper()
+	ctx := p.within()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		left := strings.Fields(b.onNode(zfsNode, "zfs", "list", "-H", "-t", "all", "-o", "name", "-r", dataset))
+		left := strings.Fields(p.onNode(zfsNode, "zfs", "list", "-H", "-t", "all", "-o", "name", "-r", dataset))
 		left = slices.DeleteFunc(left, func(name string) bool {
 			return slices.Contains([]string{dataset, dataset + "/berth-volumes", dataset + "/berth-trash"}, name)
 		})
@@ -80,7 +80,7 @@ func (b *bench) tidied(dataset string) {
 		}
 		select {
 		case <-ctx.Done():
-			b.Errorf("left in the zpool: %v", left)
+			p.Errorf("left in the zpool: %v", left)
 			return
 		case <-tick.C:
 		}
@@ -90,7 +90,7 @@ func (b *bench) tidied(dataset string) {
 func TestAZvolIsKeptAsItsClassSaysAndGrowsAndOutlivesItsPods(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
-	class := b.zpool("kept", "xfs", v1alpha1.ZFSPools{Volblocksize: "64Ki", Compression: "zstd"})
+	class := pools{b}.zpool("kept", "xfs", v1alpha1.ZFSPools{Volblocksize: "64Ki", Compression: "zstd"})
 	files, disk := b.claim("files", class, "400Mi"), b.claim("disk", class, "64Mi", cluster.Raw)
 	writer, raw := b.run("writer", files, cluster.Steadfast), b.run("raw", disk, cluster.Steadfast)
 	if writer.Spec.NodeName != zfsNode || raw.Spec.NodeName != zfsNode {
@@ -126,7 +126,7 @@ func TestAZvolIsKeptAsItsClassSaysAndGrowsAndOutlivesItsPods(t *testing.T) {
 func TestSnapshotsAndClonesOfZvolsOutliveTheirSource(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
-	class := b.zpool("copied", "ext4", v1alpha1.ZFSPools{})
+	class := pools{b}.zpool("copied", "ext4", v1alpha1.ZFSPools{})
 	source := b.claim("source", class, "200Mi")
 	writer := b.run("writer", source, cluster.Steadfast)
 	b.sh(writer, "echo before > /data/file && sync")
