@@ -11,14 +11,14 @@ import (
 )
 
 // burst creates pods at once.
-func (c *cluster) burst(t *testing.T, count int, change func(*corev1.Pod)) {
+func (b *bench) burst(t *testing.T, count int, change func(*corev1.Pod)) {
 	t.Helper()
 	pods := make([]*corev1.Pod, count)
 	for i := range pods {
-		pods[i] = c.pod(fmt.Sprintf("p%d", i), change) // with their claims
+		pods[i] = b.pod(fmt.Sprintf("p%d", i), change) // with their claims
 	}
 	for _, pod := range pods {
-		c.create(t, pod)
+		b.create(t, pod)
 	}
 }
 

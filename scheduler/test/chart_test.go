@@ -37,7 +37,7 @@ func (c *cluster) installScheduler(t *testing.T, values ...string) string {
 			t.Fatalf("creating %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 	}
-	path, err := controlplane.Connect(t.TempDir(), controlplane.Configuration(objects), c.schedulerConnection(t))
+	path, err := controlplane.Connect(t.TempDir(), controlplane.Configuration(objects), schedulerConnection(t, c.Environment))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,14 +45,14 @@ func (c *cluster) installScheduler(t *testing.T, values ...string) string {
 }
 
 // schedulerConnection writes a connection with a token of the scheduler's account.
-func (c *cluster) schedulerConnection(t *testing.T) string {
+func schedulerConnection(t *testing.T, e *apitest.Environment) string {
 	t.Helper()
 	token := &authenticationv1.TokenRequest{}
 	owner := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: apitest.Namespace, Name: account}}
-	if err := c.Client.SubResource("token").Create(t.Context(), owner, token); err != nil {
+	if err := e.Client.SubResource("token").Create(t.Context(), owner, token); err != nil {
 		t.Fatal(err)
 	}
-	config := rest.AnonymousClientConfig(c.Config)
+	config := rest.AnonymousClientConfig(e.Config)
 	config.BearerToken = token.Status.Token
 	return kubeconfig(t, config)
 }

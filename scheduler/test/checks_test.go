@@ -15,7 +15,7 @@ import (
 )
 
 // await waits until a condition is met, and fails with its name.
-func (c *cluster) await(t *testing.T, what string, met func(context.Context) (bool, error)) {
+func await(t *testing.T, what string, met func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, met); err != nil {
 		t.Fatalf("waiting for %s: %v", what, err)
@@ -23,17 +23,17 @@ func (c *cluster) await(t *testing.T, what string, met func(context.Context) (bo
 }
 
 // awaitBound waits until a pod is bound.
-func (c *cluster) awaitBound(t *testing.T, name string) {
+func (b *bench) awaitBound(t *testing.T, name string) {
 	t.Helper()
-	c.await(t, "pod "+name+" to be bound", func(ctx context.Context) (bool, error) {
+	await(t, "pod "+name+" to be bound", func(ctx context.Context) (bool, error) {
 		pod := &corev1.Pod{}
-		err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.class, Name: name}, pod)
+		err := b.Client.Get(ctx, client.ObjectKey{Namespace: b.class, Name: name}, pod)
 		return pod.Spec.NodeName != "", err
 	})
 }
 
 // agree waits until a check returns no error, and fails with its last one.
-func (c *cluster) agree(t *testing.T, check func(context.Context) error) {
+func agree(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	var objection error
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
@@ -59,7 +59,7 @@ func wantReason(t *testing.T, waiting []corev1.Pod, reason string) {
 // more than it has, and the controller's ledger counts the same bytes.
 func (c *cluster) wantHeld(t *testing.T, volumes int, bytes int64, nodes ...*controllertest.Node) {
 	t.Helper()
-	c.agree(t, func(ctx context.Context) error {
+	agree(t, func(ctx context.Context) error {
 		list, err := c.listVolumes(ctx)
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func (c *cluster) wantHeld(t *testing.T, volumes int, bytes int64, nodes ...*con
 // wantRoom: in the end the controller's ledger has so much left on a node.
 func (c *cluster) wantRoom(t *testing.T, n *controllertest.Node, bytes int64) {
 	t.Helper()
-	c.agree(t, func(context.Context) error {
+	agree(t, func(context.Context) error {
 		if room := c.controller.Book.Room(n.Name, c.class).Largest; room != bytes {
 			return fmt.Errorf("the ledger has room for %d bytes on node %s, want %d", room, n.Name, bytes)
 		}
@@ -99,7 +99,7 @@ func (c *cluster) wantRoom(t *testing.T, n *controllertest.Node, bytes int64) {
 // wantVolumes: in the end there are so many Volumes, and none is left over.
 func (c *cluster) wantVolumes(t *testing.T, count int) {
 	t.Helper()
-	c.agree(t, func(ctx context.Context) error {
+	agree(t, func(ctx context.Context) error {
 		list, err := c.listVolumes(ctx)
 		if err == nil && len(list) != count {
 			err = fmt.Errorf("there are %d Volumes, want %d", len(list), count)

@@ -58,7 +58,7 @@ func TestAStockSchedulerGoesOnWhileTheControllerIsAway(t *testing.T) {
 	c.publishAlways(t, n)
 	c.startStock(t, "asking", tls.asks(t, at.Addr()))
 	c.burst(t, 5, all(by("asking"), c.withClaims(t, 1, 3*gi)))
-	c.await(t, "a first Volume", func(ctx context.Context) (bool, error) {
+	await(t, "a first Volume", func(ctx context.Context) (bool, error) {
 		list, err := c.listVolumes(ctx)
 		return len(list) > 0, err
 	})
@@ -88,7 +88,7 @@ func TestAStockSchedulerGoesOnWithoutAControllerThatDoesNotLead(t *testing.T) {
 	}
 
 	leader.stopController(t)
-	c.agree(t, func(ctx context.Context) error {
+	agree(t, func(ctx context.Context) error {
 		_, waiting, err := c.pods(ctx)
 		for _, pod := range waiting {
 			if message := refused(&pod); !strings.Contains(message, "Berth: ") {

@@ -26,35 +26,37 @@ const groups = "GenericWorkload=true"
 var withGroups = []apitest.Option{apitest.WithFlag("feature-gates", groups), apitest.WithFlag("runtime-config", "scheduling.k8s.io/v1beta1=true")}
 
 // gangs is a cluster whose scheduler knows groups of pods.
-func gangs(t *testing.T) *cluster {
+type gangs struct{ *cluster }
+
+func newGangs(t *testing.T) gangs {
 	t.Helper()
 	c := withoutScheduler(t)
 	p, err := c.programs.Scheduler(c.installScheduler(t), "--secure-port=0", "--feature-gates="+groups)
 	run(t, p, err)
-	return c
+	return gangs{c}
 }
 
 // gang creates pods of which all are to be placed, or none.
-func (c *cluster) gang(t *testing.T, count int, change func(*corev1.Pod)) {
+func (g gangs) gang(t *testing.T, count int, change func(*corev1.Pod)) {
 	t.Helper()
-	group := c.class
-	c.create(t, &schedulingv1beta1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: c.class, Name: group},
+	group := g.class
+	g.create(t, &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.class, Name: group},
 		Spec: schedulingv1beta1.PodGroupSpec{SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
 			Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(count)}, //nolint:gosec // a handful
 		}},
 	})
-	c.burst(t, count, all(change, func(pod *corev1.Pod) {
+	g.burst(t, count, all(change, func(pod *corev1.Pod) {
 		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
 	}))
 }
 
 // wantPlaced: the scheduler reports this of the gang as a whole.
-func (c *cluster) wantPlaced(t *testing.T, status metav1.ConditionStatus, message string) {
+func (g gangs) wantPlaced(t *testing.T, status metav1.ConditionStatus, message string) {
 	t.Helper()
-	c.agree(t, func(ctx context.Context) error {
+	agree(t, func(ctx context.Context) error {
 		group := &schedulingv1beta1.PodGroup{}
-		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.class, Name: c.class}, group); err != nil {
+		if err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.class, Name: g.class}, group); err != nil {
 			return err
 		}
 		condition := meta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
@@ -68,7 +70,7 @@ func (c *cluster) wantPlaced(t *testing.T, status metav1.ConditionStatus, messag
 func TestAGangWhoseVolumesFitTogetherIsPlacedWhole(t *testing.T) {
 	for _, claims := range []int{1, 3} {
 		t.Run(fmt.Sprintf("with %d claims each", claims), func(t *testing.T) {
-			c := gangs(t)
+			c := newGangs(t)
 			n := c.node(t, "a", 10*gi)
 			c.gang(t, 3, c.withClaims(t, claims, 3*gi/int64(claims)))
 			c.settle(t, 3)
@@ -81,7 +83,7 @@ func TestAGangWhoseVolumesFitTogetherIsPlacedWhole(t *testing.T) {
 }
 
 func TestAGangThatDoesNotFitTakesNothingUntilItDoes(t *testing.T) {
-	c := gangs(t)
+	c := newGangs(t)
 	a := c.node(t, "a", 10*gi)
 	c.gang(t, 4, c.withClaims(t, 1, 3*gi))
 	c.settle(t, 0)

@@ -52,16 +52,15 @@ func TestASchedulerThatIsKilledInTheMiddleOfABurst(t *testing.T) {
 func (c *cluster) another(t *testing.T) *cluster {
 	t.Helper()
 	next := *c
-	next.class, next.totals = nextName(), map[string]int64{}
-	next.install(t)
+	next.bench = newBench(t, c.Environment)
 	t.Cleanup(func() { next.clean(t) })
 	return &next
 }
 
 // writes tells of everything that is written to place the cluster's pods.
-func (c *cluster) writes(t *testing.T) <-chan struct{} {
+func (b *bench) writes(t *testing.T) <-chan struct{} {
 	t.Helper()
-	w, err := client.NewWithWatch(c.Config, client.Options{Scheme: c.Scheme})
+	w, err := client.NewWithWatch(b.Config, client.Options{Scheme: b.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +68,7 @@ func (c *cluster) writes(t *testing.T) <-chan struct{} {
 	t.Cleanup(stop)
 	seen := make(chan struct{}, 1000) // more than a burst has
 	for list, in := range map[client.ObjectList]string{
-		&corev1.PodList{}: c.class, &corev1.PersistentVolumeClaimList{}: c.class, &v1alpha1.VolumeList{}: "",
+		&corev1.PodList{}: b.class, &corev1.PersistentVolumeClaimList{}: b.class, &v1alpha1.VolumeList{}: "",
 	} {
 		events, err := w.Watch(ctx, list, client.InNamespace(in))
 		if err != nil {

@@ -19,7 +19,7 @@ const marker corev1.ResourceName = "berth.dev/volumes"
 // installMarker installs the chart's policy for a scheduler, and waits until it is
 // in force. It is in force for a moment after the test too, so the scheduler is one
 // that no test without the policy has.
-func (c *cluster) installMarker(t *testing.T, scheduler string) {
+func (b *bench) installMarker(t *testing.T, scheduler string) {
 	t.Helper()
 	objects, err := controlplane.Template(t.Context(), root, apitest.Namespace, []string{"extender"},
 		"extender.enabled=true", "extender.tlsSecret=none", "extender.clientCASecret=none", "extender.marker.enabled=true", "extender.marker.schedulerName="+scheduler)
@@ -30,16 +30,16 @@ func (c *cluster) installMarker(t *testing.T, scheduler string) {
 		if object.GetKind() == "Service" {
 			continue
 		}
-		c.create(t, object)
+		b.create(t, object)
 		t.Cleanup(func() {
-			if err := c.Client.Delete(context.WithoutCancel(t.Context()), object); err != nil {
+			if err := b.Client.Delete(context.WithoutCancel(t.Context()), object); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		probe := c.pod("probe", by(scheduler), named("any"))
-		err := c.Client.Create(ctx, probe, client.DryRunAll)
+		probe := b.pod("probe", by(scheduler), named("any"))
+		err := b.Client.Create(ctx, probe, client.DryRunAll)
 		return markOf(probe) == "1", err
 	})
 	if err != nil {
@@ -59,10 +59,10 @@ func withSource(source corev1.VolumeSource) func(*corev1.Pod) {
 }
 
 // withEphemeral gives a pod a claim that lives with it.
-func (c *cluster) withEphemeral(bytes int64) func(*corev1.Pod) {
+func withEphemeral(class string, bytes int64) func(*corev1.Pod) {
 	return withSource(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
 		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &c.class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}},
 		},
 	}}})
@@ -84,19 +84,18 @@ func markOf(pod *corev1.Pod) string {
 }
 
 func TestThePolicyMarksThePodsThatTheExtenderHasToSee(t *testing.T) {
-	c := &cluster{Environment: apitest.Start(t), class: nextName(), totals: map[string]int64{}}
-	c.install(t)
-	c.installMarker(t, "marked")
+	b := newBench(t, apitest.Start(t))
+	b.installMarker(t, "marked")
 	foreign := corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "other.example.org"}}
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	tests := map[string]struct {
 		change func(*corev1.Pod)
 		mark   string
 	}{
-		"a claim of Berth's":                 {c.withClaims(t, 1, gi), "1"},
+		"a claim of Berth's":                 {b.withClaims(t, 1, gi), "1"},
 		"a claim that does not exist yet":    {named("later"), "1"},
-		"a generic ephemeral volume":         {c.withEphemeral(gi), "1"},
-		"an inline volume of Berth's":        {c.withInline(gi), "1"},
+		"a generic ephemeral volume":         {withEphemeral(b.class, gi), "1"},
+		"an inline volume of Berth's":        {b.withInline(gi), "1"},
 		"an inline volume of another driver": {withSource(foreign), ""},
 		"no volume that is stored":           {withSource(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}), ""},
 		"no volume":                          {func(*corev1.Pod) {}, ""},
@@ -105,17 +104,17 @@ func TestThePolicyMarksThePodsThatTheExtenderHasToSee(t *testing.T) {
 		"a claim, beside resources":          {all(named("later"), func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources.Requests = small }), "1"},
 		"a claim, beside limits":             {all(named("later"), func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources.Limits = small }), "1"},
 		"a claim, and several containers":    {all(named("later"), second), "1"},
-		"an inline volume that asks for marks": {all(c.withInline(gi), func(pod *corev1.Pod) {
+		"an inline volume that asks for marks": {all(b.withInline(gi), func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{marker: resource.MustParse("7")}
 		}), "1"},
 	}
 	i := 0
 	for name, test := range tests {
 		i++
-		pod := c.pod("p"+string(rune('a'+i)), by("marked"), test.change)
+		pod := b.pod("p"+string(rune('a'+i)), by("marked"), test.change)
 		t.Run(name, func(t *testing.T) {
 			before := pod.Spec.Containers[0].Resources.DeepCopy()
-			if err := c.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
+			if err := b.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
 				t.Fatal(err)
 			}
 			if got := markOf(pod); got != test.mark {

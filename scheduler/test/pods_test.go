@@ -18,12 +18,12 @@ import (
 )
 
 // pod makes a pod for berth-scheduler, which only goes to the test's nodes.
-func (c *cluster) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+func (b *bench) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: c.class, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.class, Name: name},
 		Spec: corev1.PodSpec{
 			SchedulerName: "berth-scheduler",
-			NodeSelector:  map[string]string{"test": c.class},
+			NodeSelector:  map[string]string{"test": b.class},
 			Containers:    []corev1.Container{{Name: "main", Image: "pause"}},
 		},
 	}
@@ -34,14 +34,14 @@ func (c *cluster) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 // withClaims gives a pod claims of this size, which are made first.
-func (c *cluster) withClaims(t *testing.T, count int, bytes int64) func(*corev1.Pod) {
+func (b *bench) withClaims(t *testing.T, count int, bytes int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		for i := range count {
 			name := fmt.Sprintf("%s-%d", pod.Name, i)
-			c.create(t, &corev1.PersistentVolumeClaim{
-				ObjectMeta: metav1.ObjectMeta{Namespace: c.class, Name: name},
+			b.create(t, &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: b.class, Name: name},
 				Spec: corev1.PersistentVolumeClaimSpec{
-					StorageClassName: &c.class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+					StorageClassName: &b.class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 					Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}},
 				},
 			})
@@ -52,10 +52,10 @@ func (c *cluster) withClaims(t *testing.T, count int, bytes int64) func(*corev1.
 	}
 }
 
-func (c *cluster) withInline(bytes int64) func(*corev1.Pod) {
+func (b *bench) withInline(bytes int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
-			Driver: v1alpha1.LocalDriverName, VolumeAttributes: map[string]string{"poolClass": c.class, "size": fmt.Sprint(bytes)},
+			Driver: v1alpha1.LocalDriverName, VolumeAttributes: map[string]string{"poolClass": b.class, "size": fmt.Sprint(bytes)},
 		}}}}
 	}
 }
@@ -72,9 +72,9 @@ func inline(pod *corev1.Pod) int64 {
 }
 
 // pods are the test's, as they are now: bound and unbound.
-func (c *cluster) pods(ctx context.Context) (bound, waiting []corev1.Pod, err error) {
+func (b *bench) pods(ctx context.Context) (bound, waiting []corev1.Pod, err error) {
 	var list corev1.PodList
-	if err := c.Client.List(ctx, &list, client.InNamespace(c.class)); err != nil {
+	if err := b.Client.List(ctx, &list, client.InNamespace(b.class)); err != nil {
 		return nil, nil, err
 	}
 	for _, pod := range list.Items {
@@ -100,10 +100,10 @@ func refused(pod *corev1.Pod) string {
 }
 
 // settle waits until so many pods are bound and all others were refused.
-func (c *cluster) settle(t *testing.T, want int) (bound, waiting []corev1.Pod) {
+func (b *bench) settle(t *testing.T, want int) (bound, waiting []corev1.Pod) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (done bool, err error) {
-		now, still, err := c.pods(ctx)
+		now, still, err := b.pods(ctx)
 		if err != nil {
 			return false, err // and the pods seen last are told
 		}
@@ -124,17 +124,17 @@ func (c *cluster) settle(t *testing.T, want int) (bound, waiting []corev1.Pod) {
 }
 
 // listVolumes are those of the test's class.
-func (c *cluster) listVolumes(ctx context.Context) ([]v1alpha1.Volume, error) {
+func (b *bench) listVolumes(ctx context.Context) ([]v1alpha1.Volume, error) {
 	var list v1alpha1.VolumeList
-	err := c.Client.List(ctx, &list)
-	return slices.DeleteFunc(list.Items, func(v v1alpha1.Volume) bool { return v.Spec.PoolClass != c.class }), err
+	err := b.Client.List(ctx, &list)
+	return slices.DeleteFunc(list.Items, func(v v1alpha1.Volume) bool { return v.Spec.PoolClass != b.class }), err
 }
 
 // provisioningFailures are the events that tell of a CreateVolume that failed.
-func (c *cluster) provisioningFailures(t *testing.T) []string {
+func (b *bench) provisioningFailures(t *testing.T) []string {
 	t.Helper()
 	var list corev1.EventList
-	if err := c.Client.List(t.Context(), &list, client.InNamespace(c.class)); err != nil {
+	if err := b.Client.List(t.Context(), &list, client.InNamespace(b.class)); err != nil {
 		t.Fatal(err)
 	}
 	var failures []string

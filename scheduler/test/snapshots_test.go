@@ -38,26 +38,29 @@ spec:
     - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
 
+// restores is a cluster in which a pod's claim is made from a snapshot.
+type restores struct{ *cluster }
+
 // learn makes the cluster know VolumeSnapshots, until the test ends.
-func (c *cluster) learn(t *testing.T) {
+func (r restores) learn(t *testing.T) {
 	t.Helper()
 	for _, names := range [][]any{
 		{"volumesnapshots", "VolumeSnapshot", "Namespaced", "volumesnapshot"},
 		{"volumesnapshotcontents", "VolumeSnapshotContent", "Cluster", "volumesnapshotcontent"},
 	} {
-		o := c.object(t, fmt.Sprintf(definition, names...))
+		o := r.object(t, fmt.Sprintf(definition, names...))
 		t.Cleanup(func() {
 			err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-				err := c.Client.Delete(ctx, o.DeepCopy())
+				err := r.Client.Delete(ctx, o.DeepCopy())
 				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 			})
 			if err != nil {
 				t.Errorf("removing %s: %v", o.GetName(), err)
 			}
 		})
-		c.await(t, o.GetName(), func(ctx context.Context) (bool, error) {
+		await(t, o.GetName(), func(ctx context.Context) (bool, error) {
 			found := o.DeepCopy()
-			err := c.Client.Get(ctx, client.ObjectKeyFromObject(o), found)
+			err := r.Client.Get(ctx, client.ObjectKeyFromObject(o), found)
 			text, _ := yaml.Marshal(found.Object["status"])
 			return strings.Contains(string(text), "reason: InitialNamesAccepted"), err
 		})
@@ -65,24 +68,24 @@ func (c *cluster) learn(t *testing.T) {
 }
 
 // object makes an object of its text.
-func (c *cluster) object(t *testing.T, text string) *unstructured.Unstructured {
+func (r restores) object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
 		t.Fatal(err)
 	}
-	c.create(t, o)
+	r.create(t, o)
 	return o
 }
 
 // keep makes a Snapshot that a node says it has, and returns its id.
-func (c *cluster) keep(t *testing.T, n *controllertest.Node) string {
+func (r restores) keep(t *testing.T, n *controllertest.Node) string {
 	t.Helper()
 	s := &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: "snap-" + string(uuid.NewUUID()), Labels: map[string]string{v1alpha1.ReplicaLabel(n.Name): ""}}}
-	s.Spec.Volume, s.Spec.VolumeMode, s.Spec.PoolClass = "pvc-"+string(uuid.NewUUID()), v1alpha1.Block, c.class
+	s.Spec.Volume, s.Spec.VolumeMode, s.Spec.PoolClass = "pvc-"+string(uuid.NewUUID()), v1alpha1.Block, r.class
 	s.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: n.Name, Pool: controllertest.Pool}}
-	c.create(t, s)
-	controllertest.EventuallySnapshot(t, c.Environment, s.Name, func(s *v1alpha1.Snapshot) error {
+	r.create(t, s)
+	controllertest.EventuallySnapshot(t, r.Environment, s.Name, func(s *v1alpha1.Snapshot) error {
 		if entry := s.Entry(n.Name); entry == nil || entry.State != v1alpha1.SnapshotReady {
 			return fmt.Errorf("it is %+v", entry)
 		}
@@ -92,37 +95,37 @@ func (c *cluster) keep(t *testing.T, n *controllertest.Node) string {
 }
 
 // take makes a VolumeSnapshot "nightly" ready, with the content that bears its id.
-func (c *cluster) take(t *testing.T, id string) {
+func (r restores) take(t *testing.T, id string) {
 	t.Helper()
 	vs := &unstructured.Unstructured{}
 	vs.SetGroupVersionKind(schedule.VolumeSnapshotKind)
-	c.get(t, "nightly", c.class, vs)
-	c.object(t, fmt.Sprintf(`
+	r.get(t, "nightly", r.class, vs)
+	r.object(t, fmt.Sprintf(`
 apiVersion: snapshot.storage.k8s.io/v1
 kind: VolumeSnapshotContent
 metadata: {name: content-%[1]s}
 spec: {driver: local.berth.dev, volumeSnapshotRef: {namespace: %[1]s, name: nightly, uid: %[2]s}}
 status: {snapshotHandle: %[3]s, readyToUse: true}
-`, c.class, vs.GetUID(), id))
-	vs.Object["status"] = map[string]any{"boundVolumeSnapshotContentName": "content-" + c.class, "readyToUse": true}
-	if err := c.Client.Update(t.Context(), vs); err != nil {
+`, r.class, vs.GetUID(), id))
+	vs.Object["status"] = map[string]any{"boundVolumeSnapshotContentName": "content-" + r.class, "readyToUse": true}
+	if err := r.Client.Update(t.Context(), vs); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // asking makes the VolumeSnapshot "nightly", which is not taken yet.
-func (c *cluster) asking(t *testing.T) {
+func (r restores) asking(t *testing.T) {
 	t.Helper()
-	c.object(t, fmt.Sprintf("{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, metadata: {namespace: %s, name: nightly}}", c.class))
+	r.object(t, fmt.Sprintf("{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, metadata: {namespace: %s, name: nightly}}", r.class))
 }
 
 // restoring gives a pod a claim "restored" that is made from "nightly".
-func (c *cluster) restoring(t *testing.T) func(*corev1.Pod) {
+func (r restores) restoring(t *testing.T) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
-		c.create(t, &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Namespace: c.class, Name: "restored"},
+		r.create(t, &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.class, Name: "restored"},
 			Spec: corev1.PersistentVolumeClaimSpec{
-				StorageClassName: &c.class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				StorageClassName: &r.class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				Resources:     corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 				DataSourceRef: &corev1.TypedObjectReference{APIGroup: &schedule.VolumeSnapshotKind.Group, Kind: schedule.VolumeSnapshotKind.Kind, Name: "nightly"},
 			},
@@ -134,10 +137,10 @@ func (c *cluster) restoring(t *testing.T) func(*corev1.Pod) {
 }
 
 // wantTold: in the end the one pod waits with this reason.
-func (c *cluster) wantTold(t *testing.T, told string) {
+func (r restores) wantTold(t *testing.T, told string) {
 	t.Helper()
-	c.agree(t, func(ctx context.Context) error {
-		_, waiting, err := c.pods(ctx)
+	agree(t, func(ctx context.Context) error {
+		_, waiting, err := r.pods(ctx)
 		if err == nil && (len(waiting) != 1 || !strings.Contains(refused(&waiting[0]), told)) {
 			err = fmt.Errorf("%d pods wait, the first one with %q, want %q", len(waiting), refused(&append(waiting, corev1.Pod{})[0]), told)
 		}
@@ -146,11 +149,11 @@ func (c *cluster) wantTold(t *testing.T, told string) {
 }
 
 // wantSelected: the claim is given this node in the end, and no other before.
-func (c *cluster) wantSelected(t *testing.T, n *controllertest.Node) {
+func (r restores) wantSelected(t *testing.T, n *controllertest.Node) {
 	t.Helper()
-	c.await(t, "the claim's node", func(ctx context.Context) (bool, error) {
+	await(t, "the claim's node", func(ctx context.Context) (bool, error) {
 		claim := &corev1.PersistentVolumeClaim{}
-		err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.class, Name: "restored"}, claim)
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.class, Name: "restored"}, claim)
 		selected := claim.Annotations[schedule.SelectedNode]
 		if err == nil && selected != "" && selected != n.Name {
 			err = fmt.Errorf("the claim goes to %s, want %s", selected, n.Name)
@@ -162,7 +165,7 @@ func (c *cluster) wantSelected(t *testing.T, n *controllertest.Node) {
 // The kinds of the snapshot API are installed late here, and nothing happens but
 // the events that the pod waits for: each step has to wake it.
 func TestARestoredClaimWaitsForItsSnapshotAndGoesWhereItIs(t *testing.T) {
-	c := newCluster(t)
+	c := restores{newCluster(t)}
 	c.node(t, "roomy", 20*gi)
 	n := c.node(t, "a", 10*gi)
 	c.create(t, c.pod("web", c.restoring(t)))
@@ -176,7 +179,7 @@ func TestARestoredClaimWaitsForItsSnapshotAndGoesWhereItIs(t *testing.T) {
 }
 
 func TestAPodIsToldWhereTheSnapshotIsThatItCannotGoTo(t *testing.T) {
-	c := newCluster(t)
+	c := restores{newCluster(t)}
 	c.node(t, "roomy", 20*gi)
 	n := c.node(t, "full", gi)
 	c.create(t, c.pod("scratch", c.withInline(gi), func(pod *corev1.Pod) { pod.Spec.NodeSelector[v1alpha1.TopologyKey] = n.Name }))
@@ -192,7 +195,7 @@ func TestAPodIsToldWhereTheSnapshotIsThatItCannotGoTo(t *testing.T) {
 
 func TestAStockSchedulerThatAsksTheExtenderRestoresWhereTheSnapshotIs(t *testing.T) {
 	at, tls := loopback(t, "127.0.0.1:0"), newSecure(t)
-	c := withoutScheduler(t, tls.at(t, at))
+	c := restores{withoutScheduler(t, tls.at(t, at))}
 	c.publish(t, c.node(t, "roomy", 20*gi), 20*gi)
 	n := c.node(t, "a", 10*gi)
 	c.publish(t, n, 10*gi)

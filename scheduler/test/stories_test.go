@@ -19,10 +19,10 @@ import (
 )
 
 // end deletes a pod as its kubelet would when it has ended.
-func (c *cluster) end(t *testing.T, name string) {
+func (b *bench) end(t *testing.T, name string) {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.class, Name: name}}
-	if err := c.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.class, Name: name}}
+	if err := b.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 }
@@ -104,10 +104,10 @@ func TestANodeWhoseAgentIsSilentGetsNothingUntilItIsHeardAgain(t *testing.T) {
 }
 
 // settleAny waits until every pod is bound or refused.
-func (c *cluster) settleAny(t *testing.T) (bound, waiting []corev1.Pod) {
+func (b *bench) settleAny(t *testing.T) (bound, waiting []corev1.Pod) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (done bool, err error) {
-		bound, waiting, err = c.pods(ctx)
+		bound, waiting, err = b.pods(ctx)
 		return err == nil && !slices.ContainsFunc(waiting, func(pod corev1.Pod) bool { return refused(&pod) == "" }), err
 	})
 	if err != nil {
