@@ -172,6 +172,14 @@ func TestTheKernelOfABareGuestLoadsModulesByItself(t *testing.T) {
 	}
 }
 
+// A daemon that is not handed a socket makes one of its own, which all users may see.
+func TestUdevsDaemonListensOnTheSocketThatItIsHanded(t *testing.T) {
+	b := bootNode(t, 0)
+	if mode := b.run("stat", "--format=%a", "/run/udev/control"); mode != "600" {
+		t.Errorf("the control socket has mode %s: it is the daemon's own, want 600", mode)
+	}
+}
+
 func TestDiskComesAndGoesWhileTheGuestRuns(t *testing.T) {
 	b := bootNode(t, 0)
 	disk, err := b.AddDisk(t.Context(), 1<<30)
