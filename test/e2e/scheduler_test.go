@@ -174,8 +174,7 @@ func TestExplainSaysWhyAPodIsPending(t *testing.T) {
 	follow(b, 1, func(states map[string]string) bool { return strings.Contains(states["web"], "free space") })
 	for _, subject := range []string{"pod", "pvc"} {
 		name := map[string]string{"pod": "web", "pvc": "data"}[subject]
-		out, err := b.Plugin(b.within(), "explain", subject, name, "-n", b.namespace)
-		b.must(err, "kubectl berth explain")
+		out := b.plugin("explain", subject, name)
 		if want := crowded + ": does not fit: pool " + group + " has "; !strings.Contains(out, want) || !strings.Contains(out, "100Gi asked") {
 			t.Errorf("explaining the %s: %q is not in\n%s", subject, want, out)
 		}
