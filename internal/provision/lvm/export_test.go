@@ -1,6 +1,10 @@
 package lvm
 
-import "context"
+import (
+	"context"
+
+	"berth.dev/berth/internal/provision"
+)
 
 // GoOn takes the next step of a copy of a thick volume, as if it was due a moment ago.
 func (p *Provisioner) GoOn(ctx context.Context, group, id string) error {
@@ -27,4 +31,24 @@ func (p *Provisioner) Waiting() (n int) {
 		n += len(waiting)
 	}
 	return n
+}
+
+// Taken has removals wait for one pool, and the caller of one of them take atMost. It returns those
+// that are taken, and those that still wait.
+func Taken(ids []string, caller string, atMost int) (taken, left []string) {
+	var q removals
+	first := &removal{}
+	for _, id := range ids {
+		r := &removal{change: change{id: id}}
+		if q.add(r); id == caller {
+			first = r
+		}
+	}
+	for _, r := range q.take(first, atMost) {
+		taken = append(taken, r.id)
+	}
+	for _, r := range q.waiting[provision.PoolRef{}] {
+		left = append(left, r.id)
+	}
+	return taken, left
 }

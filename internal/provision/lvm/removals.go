@@ -44,8 +44,9 @@ func (q *removals) add(r *removal) {
 	q.waiting[r.pool] = append(q.waiting[r.pool], r)
 }
 
-// take takes a removal and the next ones of its pool out of the queue, atMost in all. It returns
-// none if another caller took the removal.
+// take takes a removal and the ones of its pool that wait longest out of the queue, atMost in all.
+// It returns none if another caller took the removal. Callers get the group's lock in another order
+// than they enter the queue, so a removal may have others before it and after it.
 func (q *removals) take(r *removal, atMost int) (taken []*removal) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -54,9 +55,10 @@ func (q *removals) take(r *removal, atMost int) (taken []*removal) {
 	if at < 0 {
 		return nil
 	}
-	end := min(at+atMost, len(waiting))
-	taken = slices.Clone(waiting[at:end])
-	if q.waiting[r.pool] = slices.Delete(waiting, at, end); len(q.waiting[r.pool]) == 0 {
+	others := slices.Delete(waiting, at, at+1)
+	n := min(atMost-1, len(others))
+	taken = append([]*removal{r}, others[:n]...)
+	if q.waiting[r.pool] = slices.Delete(others, 0, n); len(q.waiting[r.pool]) == 0 {
 		delete(q.waiting, r.pool)
 	}
 	return taken

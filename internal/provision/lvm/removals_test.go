@@ -137,6 +137,28 @@ func TestWaitingRemovalsRunInOneProcess(t *testing.T) {
 	}
 }
 
+func TestWhoGetsTheLockFirstTakesAllThatWaitWhereverItStandsInTheQueue(t *testing.T) {
+	ids := []string{"a", "b", "c", "d"}
+	for _, tc := range []struct {
+		caller      string
+		atMost      int
+		taken, left []string
+	}{
+		{"a", 16, []string{"a", "b", "c", "d"}, nil},
+		{"c", 16, []string{"c", "a", "b", "d"}, nil},
+		{"d", 3, []string{"d", "a", "b"}, []string{"c"}},
+		{"a", 3, []string{"a", "b", "c"}, []string{"d"}},
+		{"b", 1, []string{"b"}, []string{"a", "c", "d"}}, // its caller gave up
+		{"nobody", 16, nil, ids},
+	} {
+		taken, left := lvm.Taken(ids, tc.caller, tc.atMost)
+		if !cmp.Equal(taken, tc.taken) || !cmp.Equal(left, tc.left) {
+			t.Errorf("the caller of %s took %v of at most %d, and %v wait; want %v and %v",
+				tc.caller, taken, tc.atMost, left, tc.taken, tc.left)
+		}
+	}
+}
+
 func TestAVolumeThatCannotBeRemovedKeepsNoOtherFromRemoval(t *testing.T) {
 	host, p, g, counter := removing(t)
 	ids := carveSome(t, p, thin, 5)
