@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -78,16 +77,6 @@ func closed(l net.Listener) error {
 		return fmt.Errorf("closing %s: %w", l.Addr(), err)
 	}
 	return nil
-}
-
-// clusterConfig finds the API server.
-func clusterConfig(kubeconfig string) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("finding the API server (outside a cluster give --kubeconfig): %w", err)
-	}
-	config.UserAgent = "berth/" + version
-	return config, nil
 }
 
 // clusterClient asks the API server itself, without a cache.

@@ -55,6 +55,24 @@ func TestKeysAreMadeForNamesOfNodesOnly(t *testing.T) {
 	}
 }
 
+// A node gets ca.crt and no ca.key. Another authority there would be one that no other node trusts.
+func TestKeysAreMadeOnlyWhereTheAuthorityIs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "keys")
+	if _, err := berth(t, "replicate", "keys", "--dir", dir, "alpha"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "ca.key")); err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, dir)
+	if _, err := berth(t, "replicate", "keys", "--dir", dir, "beta"); err == nil || !strings.Contains(err.Error(), "make the keys where the authority was made, and copy beta.crt and beta.key from there") {
+		t.Error(err)
+	}
+	if after := files(t, dir); !maps.Equal(before, after) {
+		t.Error("files have changed")
+	}
+}
+
 // files returns what the files below a directory, and those beside it, have in them.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()

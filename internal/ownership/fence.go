@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"slices"
 	"time"
 
 	"berth.dev/berth/internal/lineage"
@@ -67,17 +68,22 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 	return ifDead(wait(Why{Reason: NoProof, Node: v.Primary.Node}))
 }
 
-// askStandby asks a standby that is ready, or makes the one that is asked next.
+// askStandby asks a standby that is ready, or makes the one that is asked next. A standby whose agent answers no question
+// would not hear of it, so one that answers goes before. Both may be at it: the disk is the judge.
 func askStandby(f *ControllerFacts) (Action, bool) {
 	v, r := f.Record, f.Record.FenceRequest
-	if e, _ := v.Replica(r.Executor); r.Epoch == v.Epoch && e.State == Ready && !f.node(r.Executor).Lost {
-		return wait(Why{Reason: FenceRequested, Node: r.Executor})
+	able := slices.DeleteFunc(slices.Clone(v.Replicas), func(e Replica) bool {
+		return e.Node == v.Primary.Node || e.State != Ready || f.node(e.Node).Lost
+	})
+	answers := func(e Replica) bool { return ownerCopy(f.Peers, e.Node) != nil }
+	if slices.ContainsFunc(able, answers) {
+		able = slices.DeleteFunc(able, func(e Replica) bool { return !answers(e) })
 	}
-	for i := range v.Replicas {
-		e := &v.Replicas[i]
-		if e.Node != v.Primary.Node && e.State == Ready && !f.node(e.Node).Lost {
-			return record(v.RequestFence(e.Node), Why{Reason: FenceRequested, Node: e.Node})
-		}
+	switch {
+	case r.Epoch == v.Epoch && slices.ContainsFunc(able, func(e Replica) bool { return e.Node == r.Executor }):
+		return wait(Why{Reason: FenceRequested, Node: r.Executor})
+	case len(able) > 0:
+		return record(v.RequestFence(able[0].Node), Why{Reason: FenceRequested, Node: able[0].Node})
 	}
 	if a, ok := publish(f); ok {
 		return a, true

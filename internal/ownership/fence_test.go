@@ -1,6 +1,7 @@
 package ownership_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,13 @@ func overseeing(v *Volume, edits ...func(*ControllerFacts)) *ControllerFacts {
 		edit(f)
 	}
 	return f
+}
+
+// mute lets nodes answer no question.
+func mute(nodes ...string) func(*ControllerFacts) {
+	return func(f *ControllerFacts) {
+		f.Peers = slices.DeleteFunc(f.Peers, func(p Peer) bool { return slices.Contains(nodes, p.Node) })
+	}
 }
 
 func proof(kind ProofKind) func(*ControllerFacts) {
@@ -87,6 +95,9 @@ func TestTheControllerDecidesAboutASilentPrimary(t *testing.T) {
 		"to ask a standby to shut out the writer of a shared disk":          {overseeing(disk), verdict{Record, FenceRequested}},
 		"to wait for the standby":                                           {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} })), verdict{Wait, FenceRequested}},
 		"to ask another standby when the asked standby is lost":             {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), func(f *ControllerFacts) { f.Nodes[1].Lost = true }), verdict{Record, FenceRequested}},
+		"to ask a standby whose agent answers first":                        {overseeing(disk, mute("b")), verdict{Record, FenceRequested}},
+		"to ask another standby when the agent of the asked one is away":    {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), mute("b")), verdict{Record, FenceRequested}},
+		"to wait for the standby when no agent answers":                     {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), mute("b", "c")), verdict{Wait, FenceRequested}},
 		"to fence once the device refuses the writer":                       {overseeing(volume(owned(Active), shared, entry("b", func(r *Replica) { r.Fenced = e2 }))), verdict{Record, WriterFenced}},
 		"to ask a standby though the writer of a shared disk fenced itself": {overseeing(disk, proof(SelfFenced)), verdict{Record, FenceRequested}},
 	}

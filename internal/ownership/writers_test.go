@@ -296,6 +296,7 @@ func TestAnOpenWriterKeepsItsAttachment(t *testing.T) {
 func TestTheReplacementOfALostWriterIsNotOneTooMany(t *testing.T) {
 	v := pair(Active, asked("a", "b"), func(v *Volume) { v.Factor, v.Failover.Automatic = 2, true })
 	f, about := observed(v, "b")
+	f.Peers = append(f.Peers, Peer{Node: "a", Copy: replica()})
 	expect(t, oversee(f, about), verdict{Wait, FenceRequested})
 	short := pair(Active, asked("a", "b"), func(v *Volume) { v.Factor, v.Replicas = 2, v.Replicas[:2] })
 	f, about = observed(short, "b")

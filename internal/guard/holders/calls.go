@@ -22,6 +22,8 @@ type calls interface {
 	// of the pod itself, may never answer.
 	stat(link string) (unix.Statx_t, error)
 	open(path string, flags int) (*os.File, error)
+	// sameFiles tells whether a thread has the table of open files of its process. False if the kernel does not say.
+	sameFiles(pid, thread int) bool
 	// readOnly makes a block device refuse writes, or take them again.
 	readOnly(device *os.File, set bool) error
 	loop(device *os.File) (*unix.LoopInfo64, error)
@@ -42,6 +44,14 @@ func (kernel) stat(link string) (st unix.Statx_t, err error) {
 }
 
 func (kernel) open(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0) }
+
+// kcmpFiles is KCMP_FILES of linux/kcmp.h.
+const kcmpFiles = 2
+
+func (kernel) sameFiles(pid, thread int) bool {
+	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(pid), uintptr(thread), kcmpFiles, 0, 0, 0)
+	return errno == 0 && order == 0
+}
 
 func (kernel) readOnly(device *os.File, set bool) error {
 	value := 0

@@ -41,11 +41,22 @@ func (m *host) openDevice(device string, flags int) (*os.File, error) {
 	return nil, fmt.Errorf("the kernel has no name for block device %s", device)
 }
 
+// givenUp tells whether a device did not open because the kernel has given its unit up. Such a unit takes no command until
+// somebody says by hand that it runs, and an attachment of it can only be removed. A unit whose session is away does not
+// open either, and is "transport-offline": it takes commands again by itself, so it counts as held.
+func (m *host) givenUp(device string, err error) bool {
+	if !errors.Is(err, unix.ENXIO) {
+		return false
+	}
+	state, err := os.ReadFile(filepath.Join(m.sys, "dev/block", device, "device/state"))
+	return err == nil && strings.TrimSpace(string(state)) == "offline"
+}
+
 // setReadOnly makes the kernel refuse writes to a device, or take them again. A device that is gone
-// takes none.
+// takes none, and neither does one that the kernel has given up.
 func (m *host) setReadOnly(device string, set bool) error {
 	f, err := m.openDevice(device, os.O_RDONLY)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || m.givenUp(device, err) {
 		return nil
 	}
 	if err != nil {
@@ -91,7 +102,7 @@ func (m *host) looped(h guard.Holding) (string, error) {
 // written before has reached the device then.
 func (m *host) idle(device string) error {
 	f, err := m.openDevice(device, os.O_RDONLY|unix.O_EXCL)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || m.givenUp(device, err) {
 		return nil
 	}
 	if errors.Is(err, unix.EBUSY) {

@@ -46,6 +46,8 @@ type fake struct {
 	opens func(path string, flags int) (*os.File, error)
 	loops map[string]*unix.LoopInfo64
 	told  []string
+	// shares: all threads have the table of files of their process.
+	shares bool
 }
 
 const pods = "/kubepods.slice"
@@ -164,6 +166,8 @@ func (f *fake) stat(link string) (st unix.Statx_t, err error) {
 	}
 	return st, nil
 }
+
+func (f *fake) sameFiles(int, int) bool { return f.shares }
 
 func (f *fake) open(path string, flags int) (*os.File, error) {
 	if f.opens != nil {

@@ -2,6 +2,7 @@ package holders
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -78,7 +79,7 @@ func (m *host) look(pid int, h guard.Holding, home map[string]bool, tables map[s
 	if out.cgroup, err = cgroupOf(dir); err != nil {
 		return nil, err
 	}
-	if out.why, err = m.opened(dir, h); err != nil {
+	if out.why, err = m.opened(pid, h); err != nil {
 		return nil, err
 	}
 	if out.why == "" {
@@ -124,8 +125,10 @@ func cgroupOf(dir string) (string, error) {
 }
 
 // opened says whether a thread of the process has a file of the volume open, runs or maps one, or
-// stands in one of its directories. Threads may have tables of files of their own.
-func (m *host) opened(dir string, h guard.Holding) (string, error) {
+// stands in one of its directories. Threads may have tables of files of their own. A table that a thread shares with the
+// process is looked at once: a database has hundreds of threads, and thousands of files.
+func (m *host) opened(pid int, h guard.Holding) (string, error) {
+	dir := filepath.Join(m.proc, strconv.Itoa(pid))
 	threads, err := numbers(filepath.Join(dir, "task"))
 	if err != nil {
 		return "", err
@@ -136,6 +139,9 @@ func (m *host) opened(dir string, h guard.Holding) (string, error) {
 			if is, err := m.on(filepath.Join(task, link), h); err != nil || is {
 				return "has its " + link + " there", err
 			}
+		}
+		if thread != pid && m.sameFiles(pid, thread) {
+			continue
 		}
 		files, err := numbers(filepath.Join(task, "fd"))
 		if err != nil && !vanished(err) {
@@ -164,11 +170,18 @@ func (m *host) mapped(dir string, h guard.Holding) (string, error) {
 		if len(fields) < 5 || fields[4] == "0" || !strings.HasSuffix(fields[1], "s") && fields[3] != hexadecimal(h.Device) {
 			continue
 		}
-		if is, err := m.on(filepath.Join(dir, "map_files", fields[0]), h); err != nil || is {
+		if is, err := m.on(filepath.Join(dir, "map_files", mapFile(fields[0])), h); err != nil || is {
 			return "has mapped it", err
 		}
 	}
 	return "", lines.Err()
+}
+
+// mapFile names the link in map_files of an area as maps writes it: "00400000-00452000" is 400000-452000 there.
+func mapFile(area string) string {
+	from, to, _ := strings.Cut(area, "-")
+	bare := func(address string) string { return cmp.Or(strings.TrimLeft(address, "0"), "0") }
+	return bare(from) + "-" + bare(to)
 }
 
 // hexadecimal writes "253:4" as the maps of a process do: "fd:04".

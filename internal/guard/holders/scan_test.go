@@ -30,12 +30,19 @@ func TestEveryWayToHoldAVolumeIsFound(t *testing.T) {
 		edit func(f *fake)
 		want string // empty if the process holds nothing
 	}{
-		"nothing":                     {tree, func(*fake) {}, ""},
-		"a directory":                 {tree, func(f *fake) { f.link(task+"cwd", onVolume) }, "has its cwd there"},
-		"a root":                      {tree, func(f *fake) { f.link(task+"root", onVolume) }, "has its root there"},
-		"a program":                   {tree, func(f *fake) { f.link(task+"exe", onVolume) }, "has its exe there"},
-		"an open file":                {tree, func(f *fake) { f.link(task+"fd/9", onVolume) }, "has it open"},
-		"a thread's open file":        {tree, func(f *fake) { f.thread(pid, 78); f.link(other+"fd/9", onVolume) }, "has it open"},
+		"nothing":              {tree, func(*fake) {}, ""},
+		"a directory":          {tree, func(f *fake) { f.link(task+"cwd", onVolume) }, "has its cwd there"},
+		"a root":               {tree, func(f *fake) { f.link(task+"root", onVolume) }, "has its root there"},
+		"a program":            {tree, func(f *fake) { f.link(task+"exe", onVolume) }, "has its exe there"},
+		"an open file":         {tree, func(f *fake) { f.link(task+"fd/9", onVolume) }, "has it open"},
+		"a thread's open file": {tree, func(f *fake) { f.thread(pid, 78); f.link(other+"fd/9", onVolume) }, "has it open"},
+		"a table of files that a thread shares": {tree, func(f *fake) {
+			f.thread(pid, 78)
+			f.shares = true
+			f.link(other+"fd/9", silent) // it is looked at once, as the process's
+			f.link(task+"fd/9", onVolume)
+		}, "has it open"},
+		"a thread's directory, though it shares its files": {tree, func(f *fake) { f.thread(pid, 78); f.shares = true; f.link(other+"cwd", onVolume) }, "has its cwd there"},
 		"the device":                  {disk, func(f *fake) { f.link(task+"fd/9", isDevice) }, "has it open"},
 		"the device below a tree":     {guard.Holding{Device: "0:0"}, func(f *fake) { f.link(task+"fd/9", isDevice) }, ""},
 		"another device":              {disk, func(f *fake) { f.link(task+"fd/9", isOther) }, ""},
@@ -43,10 +50,18 @@ func TestEveryWayToHoldAVolumeIsFound(t *testing.T) {
 		"a file of a subvolume":       {subvol, func(f *fake) { f.link(task+"fd/9", onTree) }, "has it open"},
 		"a file of another subvolume": {subvol, func(f *fake) { f.link(task+"fd/9", onVolume) }, ""},
 		"a shared mapping":            {disk, func(f *fake) { maps(f, "7f04-7f08 rw-s 00000000 00:05 12 /dev/x", isDevice) }, "has mapped it"},
-		"a private mapping":           {tree, func(f *fake) { maps(f, "7f04-7f08 r-xp 00000000 08:01 12 /x", onVolume) }, "has mapped it"},
-		"a mapping of another file":   {tree, func(f *fake) { maps(f, "7f04-7f08 rw-s 00000000 00:05 12 /x", elsewhere) }, ""},
-		"a mapping of no file":        {tree, func(f *fake) { maps(f, "7f04-7f08 rw-s 00000000 00:05 0", silent) }, ""},
-		"a mapping that has no end":   {tree, func(f *fake) { maps(f, "7f04-7f08 rw-s", silent) }, ""},
+		"a shared mapping at a low address": {disk, func(f *fake) {
+			maps(f, "00400000-00402000 rw-s 00000000 00:05 12 /dev/x", elsewhere)
+			f.link(proc+"map_files/400000-402000", isDevice)
+		}, "has mapped it"},
+		"a shared mapping at the lowest address": {disk, func(f *fake) {
+			maps(f, "00000000-00001000 rw-s 00000000 00:05 12 /dev/x", elsewhere)
+			f.link(proc+"map_files/0-1000", isDevice)
+		}, "has mapped it"},
+		"a private mapping":         {tree, func(f *fake) { maps(f, "7f04-7f08 r-xp 00000000 08:01 12 /x", onVolume) }, "has mapped it"},
+		"a mapping of another file": {tree, func(f *fake) { maps(f, "7f04-7f08 rw-s 00000000 00:05 12 /x", elsewhere) }, ""},
+		"a mapping of no file":      {tree, func(f *fake) { maps(f, "7f04-7f08 rw-s 00000000 00:05 0", silent) }, ""},
+		"a mapping that has no end": {tree, func(f *fake) { maps(f, "7f04-7f08 rw-s", silent) }, ""},
 		"a mapping with a long name": {tree, func(f *fake) {
 			maps(f, "7f04-7f08 rw-s 00000000 00:05 12 /"+strings.Repeat(`\134`, 4096), onVolume)
 		}, "has mapped it"},

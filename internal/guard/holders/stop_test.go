@@ -194,6 +194,10 @@ func TestADeviceIsOpenedByItsNumberOrNotAtAll(t *testing.T) {
 		"it does not tell": {func(f *fake) { f.directory("sys/dev/block/0:0/uevent") }, "looking for block device 0:0"},
 		"it has no name":   {func(f *fake) { f.write("sys/dev/block/0:0/uevent", "MAJOR=0\n") }, "the kernel has no name for block device 0:0"},
 		"it does not open": {func(f *fake) { f.opens = func(string, int) (*os.File, error) { return nil, gone } }, "opening block device 0:0: no such device"},
+		"it was given up": {func(f *fake) {
+			f.write("sys/dev/block/0:0/device/state", "offline\n")
+			f.opens = func(string, int) (*os.File, error) { return nil, unix.ENXIO }
+		}, ""},
 		"it is another device": {func(f *fake) {
 			f.opens = func(_ string, flags int) (*os.File, error) { return os.OpenFile(os.DevNull, flags, 0) }
 		}, "is not block device 0:0"},
@@ -231,6 +235,18 @@ func TestADeviceIsFreeOnlyIfNothingUsesItAndWhatWasWrittenHasReachedIt(t *testin
 		"it is gone":        {func(f *fake) { f.remove("sys/dev/block/0:0") }, ""},
 		"a filesystem does": {func(f *fake) { f.opens = func(string, int) (*os.File, error) { return nil, unix.EBUSY } }, "a filesystem or another device still uses the volume"},
 		"it does not open":  {func(f *fake) { f.opens = func(string, int) (*os.File, error) { return nil, unix.ENXIO } }, "opening block device 0:0"},
+		"the kernel has given it up": {func(f *fake) {
+			f.write("sys/dev/block/0:0/device/state", "offline\n")
+			f.opens = func(string, int) (*os.File, error) { return nil, unix.ENXIO }
+		}, ""},
+		"its session is away": {func(f *fake) {
+			f.write("sys/dev/block/0:0/device/state", "transport-offline\n")
+			f.opens = func(string, int) (*os.File, error) { return nil, unix.ENXIO }
+		}, "opening block device 0:0"},
+		"it is given up, and was open": {func(f *fake) {
+			f.write("sys/dev/block/0:0/device/state", "offline\n")
+			f.opens = func(string, int) (*os.File, error) { return nil, unix.EBUSY }
+		}, "a filesystem or another device still uses the volume"},
 		"it takes no flush": {func(f *fake) { f.opens = func(string, int) (*os.File, error) { return pipe, nil } }, "flushing block device 0:0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,9 @@ package btrfs_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/btrfs"
@@ -74,4 +76,53 @@ func TestAFilesystemThatHangsHoldsUpNoOther(t *testing.T) {
 			Take:  func() { works.Put("theirs", 64*mebibyte) },
 		}
 	})
+}
+
+// late is a filesystem whose answer to a reading is there, and comes only when the channel is closed.
+type late struct {
+	btrfs.Filesystem
+	comes chan struct{}
+	begun func()
+}
+
+func (l late) Close() {
+	l.begun()
+	<-l.comes
+	l.Filesystem.Close()
+}
+
+func TestAnAnswerThatComesAfterItsReaderHasGoneIsOlderThanOwnChanges(t *testing.T) {
+	n := &node{Filesystem: btrfstest.New(t, "late", btrfstest.Size), t: t}
+	n.count()
+	comes, begun := make(chan struct{}), make(chan struct{})
+	var hangs atomic.Bool
+	n.c = btrfs.Config{Runner: run.Exec{}, RefreshInterval: time.Hour, Open: func(fsid string, changes bool) (btrfs.Filesystem, error) {
+		f, err := kernel.Open(fsid, changes)
+		if err == nil && !changes && hangs.CompareAndSwap(true, false) {
+			return late{f, comes, sync.OnceFunc(func() { close(begun) })}, nil
+		}
+		return f, err
+	}}
+	n.start()
+	p := n.p
+	if err := n.create("pvc-1", 64, provision.Source{}); err != nil {
+		t.Fatal(err)
+	}
+	n.pool() // and has nothing left to read
+	hangs.Store(true)
+	p.Touch(n.FSID)
+	ctx, gone := context.WithCancel(t.Context())
+	read := make(chan struct{})
+	go func() { defer close(read); _, _ = p.Report(ctx) }()
+	<-begun
+	gone()
+	<-read
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Fatal(err)
+	}
+	close(comes)
+	p.Wait()
+	if left := n.await("the answer", func(p provision.Pool) bool { return p.Problem == "" }); len(left.Volumes) > 0 {
+		t.Errorf("what was deleted is reported: %+v", left.Volumes)
+	}
 }

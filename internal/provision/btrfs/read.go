@@ -205,7 +205,8 @@ func (p *store) ask(ctx context.Context, fsid string, asked reading.Moment, know
 	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, engine.ErrNoAnswer)
 	defer cancel()
 	answered := make(chan struct{})
-	go func() { // ends when the kernel answers; there is no way to stop it
+	left := false // behind, by a caller that waits no longer; the lock of the Book guards it
+	go func() {   // ends when the kernel answers; there is no way to stop it
 		defer close(answered)
 		var now *facts
 		f, err := p.config.Open(fsid, false)
@@ -226,6 +227,9 @@ func (p *store) ask(ctx context.Context, fsid string, asked reading.Moment, know
 			now.Read = p.config.Now()
 			now.Mark.Read(asked)
 			p.engine.Put(fsid, now)
+			if left { // changes went on meanwhile, and the answer may be older
+				p.engine.Touch(now)
+			}
 		})
 	}()
 	select {
@@ -233,7 +237,7 @@ func (p *store) ask(ctx context.Context, fsid string, asked reading.Moment, know
 	case <-ctx.Done():
 		p.engine.With(fsid, func(u *facts) {
 			if u != nil && u.asking {
-				u.Silent = context.Cause(ctx)
+				u.Silent, left = context.Cause(ctx), true
 			}
 		})
 	}

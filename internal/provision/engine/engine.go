@@ -50,6 +50,8 @@ type Engine[U Unit] struct {
 	together bool
 	reports  keyed.Locks[string]
 	first    sync.Once
+	// readers counts those that read a unit or wait to. The lock of the Book guards it.
+	readers map[string]int
 }
 
 // Config of an Engine.
@@ -65,7 +67,7 @@ type Config[U Unit] struct {
 
 // New returns an Engine that knows of no unit.
 func New[U Unit](c Config[U]) *Engine[U] {
-	return &Engine[U]{Changed: signal.New(), backend: c.Backend, noun: c.Noun, now: c.Now, together: c.Together}
+	return &Engine[U]{Changed: signal.New(), backend: c.Backend, noun: c.Noun, now: c.Now, together: c.Together, readers: map[string]int{}}
 }
 
 // LoadOnce reads all units, unless that was done before.
@@ -101,7 +103,8 @@ func (e *Engine[U]) RefreshDue(ctx context.Context) error {
 }
 
 // RefreshEach reads units at the same time. A unit that is known and that a change has locked is
-// left out: the change keeps the facts about the unit up to date.
+// left out: the change keeps the facts about the unit up to date. A unit that is being read is waited for:
+// the reading may have begun before the unit became due.
 func (e *Engine[U]) RefreshEach(ctx context.Context, units []string) {
 	var readers sync.WaitGroup
 	for _, name := range units {
@@ -119,16 +122,43 @@ func (e *Engine[U]) RefreshEach(ctx context.Context, units []string) {
 	readers.Wait()
 }
 
-// lockToRead waits if the unit was never read: another reader then has the lock. For any other
-// unit it fails if the lock is taken.
+// lockToRead waits if another reader has the lock, as of a unit that was never read. For any other unit it
+// fails if the lock is taken.
 func (e *Engine[U]) lockToRead(ctx context.Context, name string) (unlock func(), err error) {
-	var none U
-	unread := false
-	e.With(name, func(u U) { unread = u != none && u.account().Read.IsZero() })
-	if unread {
-		return e.UnitLocks.Lock(ctx, name)
+	if wait, unlock, err := e.tryToRead(name); !wait {
+		return unlock, err
 	}
-	return e.UnitLocks.TryLock(name)
+	free, err := e.UnitLocks.Lock(ctx, name)
+	if err != nil {
+		e.hasRead(name)
+		return nil, err
+	}
+	return func() { free(); e.hasRead(name) }, nil
+}
+
+// tryToRead counts a reader of a unit, unless a change has the unit. If wait is true, the reader has yet to lock it.
+func (e *Engine[U]) tryToRead(name string) (wait bool, unlock func(), err error) {
+	e.Lock()
+	defer e.Unlock()
+	var none U
+	u := e.Units()[name]
+	if wait = e.readers[name] > 0 || u != none && u.account().Read.IsZero(); !wait {
+		free, err := e.UnitLocks.TryLock(name)
+		if err != nil {
+			return false, nil, err
+		}
+		unlock = func() { free(); e.hasRead(name) }
+	}
+	e.readers[name]++
+	return wait, unlock, nil
+}
+
+func (e *Engine[U]) hasRead(name string) {
+	e.Lock()
+	defer e.Unlock()
+	if e.readers[name]--; e.readers[name] == 0 {
+		delete(e.readers, name)
+	}
 }
 
 // Locate calls find, and calls it once more after look if it did not find the id. Then it returns

@@ -98,6 +98,57 @@ func TestReportsAtTheSameTimeShareOneReading(t *testing.T) {
 	})
 }
 
+// The watch reads a unit, and an own change makes the unit due meanwhile. A report right after it shows the change.
+func TestAReportWaitsForAReadingThatBeganBeforeTheUnitBecameDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := unread()
+		if err := s.LoadOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.ChangedAll()
+		s.reading = func(string) { <-time.After(time.Second) }
+		s.Tasks.Go(func() { s.RefreshEach(t.Context(), []string{"a"}) })
+		synctest.Wait()
+		s.With("a", func(b *box) { s.Touch(b) })
+		for range 3 {
+			s.Tasks.Go(func() {
+				if err := s.RefreshDue(t.Context()); err != nil || s.IsDue("a") {
+					t.Errorf("%v, it is due is %v", err, s.IsDue("a"))
+				}
+			})
+		}
+		s.Tasks.Wait()
+	})
+}
+
+func TestAReaderThatGivesUpWaitingForAnotherLeavesTheUnitToItsChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := unread()
+		if err := s.LoadOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.ChangedAll()
+		s.reading = func(string) { <-time.After(time.Second) }
+		s.Tasks.Go(func() { s.RefreshEach(t.Context(), []string{"a"}) })
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		s.Tasks.Go(func() { s.RefreshEach(ctx, []string{"a"}) })
+		synctest.Wait()
+		cancel()
+		s.Tasks.Wait()
+		unlock, err := s.UnitLocks.TryLock("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+		s.ChangedAll()
+		s.RefreshEach(t.Context(), []string{"a"}) // returns: nobody counts as a reader any more
+		if !s.IsDue("a") {
+			t.Error("it was read while a change had it")
+		}
+	})
+}
+
 func TestReadersOfOneUnitReadItOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := unread()

@@ -106,6 +106,7 @@ func TestProcessesPerOperationOnRealZFS(t *testing.T) {
 	c, counter, _ := zfstest.RealConfig(t)
 	now := time.Now()
 	c.Now = func() time.Time { return now } // a reading stays recent however slow the machine is
+	c.RefreshInterval = time.Hour           // and nothing else reads the zpool
 	p, _ := start(t, c)
 	awaitChange(t, p)
 	ctx := t.Context()

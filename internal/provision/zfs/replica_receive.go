@@ -89,8 +89,14 @@ func (r *Replicator) feed(c run.Command, record []byte, pipe *os.File) error {
 	return <-fed
 }
 
-// learn takes the present state of a strand into the facts.
+// learn takes the present state of a strand into the facts. No reader reads the whole zpool meanwhile: one that began
+// before the stream ended would put facts in their place that do not have it.
 func (r *Replicator) learn(ctx context.Context, name, strand, snapshot string, whole bool) error {
+	unlock, err := r.p.engine.UnitLocks.Share(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	names := []string{strand}
 	if whole {
 		names = append(names, snapshot)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -306,4 +307,56 @@ func TestAZFSThatHangsHoldsNoCopyUp(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the state of the copy is asked for without end")
 	}
+}
+
+// A stream is cut while the whole zpool is read, and the reading has already printed what was there before.
+func TestAHalfStreamIsKnownThoughAReadingBeganBeforeItWasCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := lineage.Epoch{Number: 1, ID: "one"}
+		first := lineage.Point{Epoch: one, Seq: 1}
+		a, _ := start(t, config(newHost()))
+		h := newHost()
+		b, _ := start(t, config(h))
+		create(t, a, "pvc-1", 1)
+		create(t, b, "pvc-1", 1)
+		r := a.Replicator()
+		err := r.Mark(t.Context(), "pvc-1", provision.Mark{Promise: ownership.Promise{Epoch: one, Lineage: lineage.Lineage{{Epoch: one}}}, Opened: one})
+		_, open := r.Writable(t.Context(), "pvc-1")
+		if err := errors.Join(err, open, r.Snapshot(t.Context(), provision.PointRequest{Volume: "pvc-1", Point: first})); err != nil {
+			t.Fatal(err)
+		}
+		s, err := conformance.Send(t.Context(), r, provision.SendRequest{Volume: "pvc-1", Target: first})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Bytes = s.Bytes[:len(s.Bytes)-1]
+		receiving, cut, printed, ends := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+		h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+			switch {
+			case c.Args[0] == "receive":
+				close(receiving)
+				<-cut
+			case c.Args[0] == "list" && c.Args[len(c.Args)-1] == "tank":
+				defer func() { close(printed); <-ends }()
+			}
+			return do()
+		}
+		received := make(chan error, 1)
+		go func() { received <- conformance.Receive(t.Context(), b.Replicator(), s) }()
+		<-receiving
+		<-time.After(time.Hour) // the zpool is read again
+		<-printed
+		close(cut)
+		synctest.Wait()
+		h.Around = nil
+		close(ends)
+		if err := <-received; err == nil {
+			t.Error("a stream without its end was received")
+		}
+		synctest.Wait()
+		state, err := b.Replicator().State(t.Context(), "pvc-1")
+		if err != nil || state.Receiving.Token == "" {
+			t.Errorf("the half stream is %+v, %v", state.Receiving, err)
+		}
+	})
 }

@@ -75,6 +75,44 @@ func TestTheSourceHoldsTheTargetOfAStreamThatOutlivesTheAgent(t *testing.T) {
 	must(t, again.Drop(t.Context(), volume, []lineage.Point{point(1)}))
 }
 
+// The receiver restarts for longer than the hold that the end of a stream leaves, and asks for the rest.
+func TestTheTargetOfAStreamThatWasCutIsHeldForTheRest(t *testing.T) {
+	for _, resumable := range []bool{true, false} {
+		w := newWorld(t)
+		now := time.Now()
+		w.stock.Now = func() time.Time { return now }
+		w.stock.Copies = able{w.alpha.copies, resumable}
+		w.alpha.take(1, "first")
+		w.alpha.take(2, "second")
+		ask := wire.Stream{Volume: volume, From: "alpha", To: "beta", Target: point(1), Format: w.alpha.copies.Abilities().Format}
+		s, err := w.stock.Open(t.Context(), wire.Want{Stream: ask})
+		must(t, err)
+		must(t, s.Close(false))
+		again := memory.NewReplicator(w.alpha.Provisioner, w.stock.Now)
+		now = now.Add(2 * ownership.HoldFor)
+		err = again.Drop(t.Context(), volume, []lineage.Point{point(1)})
+		if held := errors.Is(err, provision.ErrInUse); held != resumable || !held && err != nil {
+			t.Errorf("the copies keep halves is %v, and dropping the target gives %v", resumable, err)
+		}
+		now = now.Add(provision.MaxHold)
+		if err := again.Drop(t.Context(), volume, []lineage.Point{point(1)}); resumable && err != nil {
+			t.Errorf("a receiver that vanished leaves a hold: %v", err)
+		}
+	}
+}
+
+// able are copies that keep the half of a stream that was cut, or do not.
+type able struct {
+	provision.Replicator
+	resumable bool
+}
+
+func (a able) Abilities() provision.Abilities {
+	out := a.Replicator.Abilities()
+	out.Resumable = a.resumable
+	return out
+}
+
 func TestTheSourceHoldsNothingForLongForAStreamThatItRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.alpha.take(1, "first")

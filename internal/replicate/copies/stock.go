@@ -52,7 +52,7 @@ func (s *Stock) Open(ctx context.Context, want wire.Want) (stream.Source, error)
 	if err != nil {
 		return nil, errors.Join(wired(err), s.hold(after, want, ownership.HoldFor))
 	}
-	o := &source{offer: offer, pipe: out, done: make(chan struct{}), hold: func() error { return s.hold(after, want, ownership.HoldFor) }}
+	o := &source{offer: offer, pipe: out, done: make(chan struct{}), resumable: able.Resumable, hold: func() error { return s.hold(after, want, ownership.HoldFor) }}
 	o.unblock = context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Unix(1, 0)) })
 	go func() { // ends when the pipe is closed, at the latest
 		defer close(o.done)
@@ -109,6 +109,8 @@ type source struct {
 	failure error
 	// hold keeps the target for a while, also after its caller gave up.
 	hold func() error
+	// resumable: a receiver that got a part keeps it, and asks for the rest.
+	resumable bool
 }
 
 // Header implements stream.Source.
@@ -134,10 +136,14 @@ func (s *source) Read(b []byte) (int, error) {
 }
 
 // Close implements stream.Source. The target is held for a while: the receiver may have it, whether it said so or
-// not.
-func (s *source) Close(bool) error {
+// not. If it did not, and may ask for the rest, the target stays held as while it was sent: a receiver that restarts for
+// a quarter of an hour is to go on with its terabyte.
+func (s *source) Close(committed bool) error {
 	s.unblock()
 	err := s.pipe.Close()
 	<-s.done
+	if !committed && s.resumable {
+		return err
+	}
 	return errors.Join(err, s.hold())
 }

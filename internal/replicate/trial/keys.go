@@ -46,6 +46,9 @@ func WriteKeys(dir, node string, now time.Time) error {
 	}
 	a, err := readAuthority(dir)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, there := os.Lstat(filepath.Join(dir, authorityCert)); there == nil {
+			return fmt.Errorf("%s has %s and not %s: make the keys where the authority was made, and copy %s.crt and %s.key from there", dir, authorityCert, authorityKey, node, node)
+		}
 		a, err = makeAuthority(dir, now)
 	}
 	if err != nil {
@@ -115,7 +118,7 @@ var _ cert.Source = Keys{}
 func ReadKeys(dir, node string) (k Keys, err error) {
 	own, err := tls.LoadX509KeyPair(filepath.Join(dir, node+".crt"), filepath.Join(dir, node+".key"))
 	if err != nil {
-		return k, fmt.Errorf("the certificate of node %s: %w (make it by: berth replicate keys --dir %s %s)", node, err, dir, node)
+		return k, fmt.Errorf("the certificate of node %s: %w (make it where %s is, by berth replicate keys, and copy it here)", node, err, authorityKey)
 	}
 	roots, err := os.ReadFile(filepath.Join(dir, authorityCert)) //nolint:gosec // the path is the administrator's
 	if err != nil {
