@@ -105,7 +105,12 @@ func (d *disks) healthy() (err error) {
 func (d *disks) node() poold.Node { return poold.NewLocal(d.all, d.mounter) }
 
 // run watches the pools until ctx ends.
-func (d *disks) run(ctx context.Context) error {
+func (d *disks) run(ctx context.Context) (err error) {
+	tends, err := tendPools(machineDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tends.end()) }()
 	work, ctx := errgroup.WithContext(ctx)
 	for _, b := range d.backends {
 		work.Go(func() error { return b.Run(ctx) })

@@ -179,6 +179,11 @@ func (f *checkReplicationFlags) source() (cert.Source, error) {
 
 // choose finds the backend of the pool by the pool's name, in this process or behind a socket. done lets go of it.
 func (f *checkReplicationFlags) choose(ctx context.Context, s *trial.Side) (done func() error, err error) {
+	if f.poold == embedded {
+		if err := untended(machineDir); err != nil {
+			return nil, err
+		}
+	}
 	d, err := newDisks(f.udev, nil) // of another poold's pools, this process mounts volumes all the same
 	if err != nil {
 		return nil, err

@@ -98,7 +98,7 @@ func TestACheckOfReplicationSaysWhatItLacks(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"--node, --pool, and either": {"--node", "beta"},
-		"make it by: berth":          {"--keys", dir, "--node", "alpha", "--pool", "btrfs:data", "--listen", "127.0.0.1:0"},
+		"make it where ca.key is":    {"--keys", dir, "--node", "alpha", "--pool", "btrfs:data", "--listen", "127.0.0.1:0"},
 		"btrfs:NAME":                 {"--keys", dir, "--node", "beta", "--pool", "lvm/vg0", "--listen", "127.0.0.1:0"},
 		"cannot fetch from itself":   {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--from", "beta", "--address", "127.0.0.1:1"},
 		"[from address]":             {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--from", "alpha"},

@@ -43,6 +43,8 @@ type look struct {
 	object *v1alpha1.Volume
 	disk   shared.Disk
 	view   shared.View
+	// away: the disk did not answer, so view says only that nothing shall begin.
+	away bool
 	// known says that the journal has the volume, and replica is the copy here.
 	known   bool
 	replica provision.Replica
@@ -71,6 +73,8 @@ type answer struct {
 	// at is the time that the decision was made for.
 	at      time.Time
 	mounted bool
+	// away: the disk did not answer.
+	away    bool
 	trouble error
 }
 
@@ -115,7 +119,7 @@ func (o *Owner) decide(ctx context.Context, id string, a *asking) (out answer, m
 	if dead {
 		said = ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.NotOwner}}
 	}
-	out = answer{action: said, do: do, at: l.facts.Now, trouble: l.trouble}
+	out = answer{action: said, do: do, at: l.facts.Now, away: l.away, trouble: l.trouble}
 	switch {
 	case a.use != nil && (do.Verb == ownership.Mount || said.Verb == ownership.Done): // done: a kubelet asks again
 		out.mounted = true

@@ -217,9 +217,11 @@ func TestHowSoonTheRulesAreAskedAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		do     ownership.Action
 		record error
+		look   error
 		again  time.Duration
 		fails  bool
 	}{
+		"the disk does not answer":          {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.BeingAttached}}, look: errBroken, again: 5 * time.Second},
 		"another process attaches the disk": {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.BeingAttached}}, again: time.Second},
 		"an attach has failed":              {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.AttachmentFailed}}, again: 5 * time.Second},
 		"the record cannot be read":         {do: ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.RecordUnread}}, record: errBroken, again: 5 * time.Second, fails: true},
@@ -231,7 +233,7 @@ func TestHowSoonTheRulesAreAskedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := onBench(t, ofDisks, ownership.Node{Tend: says(test.do)})
-			b.world.object, b.fails["Read"] = recorded(onADisk), test.record
+			b.world.object, b.fails["Read"], b.fails["Look"] = recorded(onADisk), test.record, test.look
 			if again, err := b.Tend(t.Context(), volume); again != test.again || (err != nil) != test.fails {
 				t.Errorf("after %v, %v", again, err)
 			}

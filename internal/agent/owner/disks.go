@@ -69,7 +69,7 @@ func (d disks) survey(ctx context.Context, o *Owner, l *look) {
 	case moving:
 		view = shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
 	case err != nil:
-		l.trouble = errors.Join(l.trouble, err)
+		l.away, l.trouble = true, errors.Join(l.trouble, err)
 		view = shared.View{Disk: ownership.Disk{Link: ownership.Attaching}}
 	default:
 		var fresh bool

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// movePause is how long an attach or a detach that failed waits for the next attempt.
+	// movePause is how long an attach or a detach that failed waits for the next attempt, and a disk that does not answer
+	// for the next look.
 	movePause = 5 * time.Second
 	// attaching is how often a disk is looked at whose attach another process makes.
 	attaching = time.Second
@@ -23,8 +24,10 @@ func (o *Owner) Tend(ctx context.Context, id string) (again time.Duration, err e
 		return 0, err
 	}
 	switch do := out.do; {
-	case do.Verb == ownership.Wait && do.Reason == ownership.BeingAttached:
+	case do.Verb == ownership.Wait && do.Reason == ownership.BeingAttached && !out.away:
 		return attaching, nil
+	case do.Verb == ownership.Wait && do.Reason == ownership.BeingAttached: // a target that is away is so for a thousand disks
+		return movePause, nil
 	case do.Verb == ownership.Wait && do.Reason == ownership.AttachmentFailed:
 		return movePause, nil
 	case do.Verb == ownership.Wait && do.Reason == ownership.RecordUnread:
