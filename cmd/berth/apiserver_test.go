@@ -63,7 +63,7 @@ func TestAnAPIServerThatDiesSilentlyIsGivenUpBeforeAGuardHasToStopItsPods(t *tes
 	synctest.Test(t, func(t *testing.T) {
 		network := &pipes{accepted: make(chan net.Conn), ended: make(chan struct{})}
 		network.dead.Store(&atomic.Bool{})
-		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if r.ProtoMajor != 2 {
 				t.Errorf("it is asked by %s", r.Proto)
 			}

@@ -37,7 +37,7 @@ var mistakesOfAgents = []mistake{
 	{class: noFsync, name: "directory-not-synced", thought: "the contents are what must be durable",
 		files: files(func(d *journaltest.Disk) journal.Files { return unlisted{d} })},
 	{class: outOfOrder, name: "not-kept", thought: "the journal can follow later", world: worlds(func(w owner.World) owner.World { return forgetful{w} })},
-	{class: nilOnError, name: "store-error", seen: 4225, thought: "an error of the journal is logged, and the next entry will do",
+	{class: nilOnError, name: "store-error", seen: 7906, thought: "an error of the journal is logged, and the next entry will do",
 		world: worlds(func(w owner.World) owner.World { return carefree{w} })},
 	{class: answeredEarly, name: "journal-written-behind", thought: "the journal is written a moment later, in order",
 		world: func(p *process, w owner.World) owner.World {
