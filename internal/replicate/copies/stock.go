@@ -67,7 +67,7 @@ const whileSent = provision.MaxHold - time.Hour
 
 // hold keeps the target of a stream: the receiver and this node will have it in common, and perhaps no
 // later point. While the stream is under way the hold ends late, because this node may be restarted meanwhile, and
-// knows of the stream by the hold alone. Close brings the end near.
+// knows of the stream by the hold alone. Close brings the end near, unless the receiver is to ask for the rest.
 func (s *Stock) hold(ctx context.Context, want wire.Want, last time.Duration) error {
 	err := s.Copies.Hold(ctx, want.Volume, ownership.Hold{For: want.To, Point: want.Target, Until: s.Now().Add(last)})
 	if errors.Is(err, provision.ErrNoSpace) { // there are as many holds as there may be, until some end
