@@ -98,17 +98,24 @@ func TestReportsAtTheSameTimeShareOneReading(t *testing.T) {
 	})
 }
 
+// beingRead is a shelf of which something reads box a, for a second.
+func beingRead(t *testing.T) *shelf {
+	t.Helper()
+	s := unread()
+	if err := s.LoadOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.ChangedAll()
+	s.reading = func(string) { <-time.After(time.Second) }
+	s.Tasks.Go(func() { s.RefreshEach(t.Context(), []string{"a"}) })
+	synctest.Wait()
+	return s
+}
+
 // The watch reads a unit, and an own change makes the unit due meanwhile. A report right after it shows the change.
 func TestAReportWaitsForAReadingThatBeganBeforeTheUnitBecameDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := unread()
-		if err := s.LoadOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.ChangedAll()
-		s.reading = func(string) { <-time.After(time.Second) }
-		s.Tasks.Go(func() { s.RefreshEach(t.Context(), []string{"a"}) })
-		synctest.Wait()
+		s := beingRead(t)
 		s.With("a", func(b *box) { s.Touch(b) })
 		for range 3 {
 			s.Tasks.Go(func() {
@@ -123,14 +130,7 @@ func TestAReportWaitsForAReadingThatBeganBeforeTheUnitBecameDue(t *testing.T) {
 
 func TestAReaderThatGivesUpWaitingForAnotherLeavesTheUnitToItsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := unread()
-		if err := s.LoadOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.ChangedAll()
-		s.reading = func(string) { <-time.After(time.Second) }
-		s.Tasks.Go(func() { s.RefreshEach(t.Context(), []string{"a"}) })
-		synctest.Wait()
+		s := beingRead(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		s.Tasks.Go(func() { s.RefreshEach(ctx, []string{"a"}) })
 		synctest.Wait()
