@@ -8,19 +8,19 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// An API server that loses its power closes no connection, and each request on one waits for its own end. A connection on
-// which nothing has come for quiet is asked whether it is alive, and given up after patience more, both in seconds: the
-// next request finds another API server. Kubernetes' own 30 and 15 are too long: a guard whose lease nobody renews for
-// 20 s stops the pods of its node.
+// An API server that loses its power closes no connection, and each request on one waits until the caller gives up. So a
+// client that has read nothing for readIdleTimeout sends a ping, and closes the connection if no answer comes within
+// pingTimeout, both in seconds. The client then sends the next request on a new connection, which may lead to another API
+// server. Kubernetes' own 30 and 15 are too long: a guard that has not renewed its lease for 20 s stops its node's pods.
 const (
-	quiet    = "4"
-	patience = "4"
+	readIdleTimeout = "4"
+	pingTimeout     = "4"
 )
 
 // clusterConfig finds the API server.
 func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	// Kubernetes' libraries take both from the environment alone.
-	for name, seconds := range map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": quiet, "HTTP2_PING_TIMEOUT_SECONDS": patience} {
+	for name, seconds := range map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": readIdleTimeout, "HTTP2_PING_TIMEOUT_SECONDS": pingTimeout} {
 		if os.Getenv(name) != "" {
 			continue // somebody has set it for this process
 		}

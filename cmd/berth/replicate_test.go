@@ -97,17 +97,17 @@ func TestACheckOfReplicationSaysWhatItLacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, args := range map[string][]string{
-		"--node, --pool, and either": {"--node", "beta"},
-		"make it where ca.key is":    {"--keys", dir, "--node", "alpha", "--pool", "btrfs:data", "--listen", "127.0.0.1:0"},
-		"btrfs:NAME":                 {"--keys", dir, "--node", "beta", "--pool", "lvm/vg0", "--listen", "127.0.0.1:0"},
-		"cannot fetch from itself":   {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--from", "beta", "--address", "127.0.0.1:1"},
-		"[from address]":             {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--from", "alpha"},
-		"no certificate of an agent": {"--peer-dir", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0"},
-		"poold does not answer":      {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--poold", "unix://" + filepath.Join(dir, "no.sock")},
-		"neither embedded nor unix":  {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--poold", "poold.sock"},
-		"[keys peer-dir]":            {"--keys", dir, "--peer-dir", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0"},
-		"--rate \"-1\": it is below": {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--rate", "-1"},
-		"quantities must match":      {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--size", "much"},
+		"--node, --pool, and either":  {"--node", "beta"},
+		"the machine that has ca.key": {"--keys", dir, "--node", "alpha", "--pool", "btrfs:data", "--listen", "127.0.0.1:0"},
+		"btrfs:NAME":                  {"--keys", dir, "--node", "beta", "--pool", "lvm/vg0", "--listen", "127.0.0.1:0"},
+		"cannot fetch from itself":    {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--from", "beta", "--address", "127.0.0.1:1"},
+		"[from address]":              {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--from", "alpha"},
+		"no certificate of an agent":  {"--peer-dir", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0"},
+		"poold does not answer":       {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--poold", "unix://" + filepath.Join(dir, "no.sock")},
+		"neither embedded nor unix":   {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--poold", "poold.sock"},
+		"[keys peer-dir]":             {"--keys", dir, "--peer-dir", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0"},
+		"--rate \"-1\": it is below":  {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--rate", "-1"},
+		"quantities must match":       {"--keys", dir, "--node", "beta", "--pool", "btrfs:data", "--listen", "127.0.0.1:0", "--size", "much"},
 	} {
 		if out, err := berth(t, append([]string{"replicate", "check"}, args...)...); err == nil || !strings.Contains(err.Error()+out, says) {
 			t.Errorf("%q: %v\n%s", args, err, out)

@@ -42,8 +42,8 @@ func untended(machine string) (err error) {
 		return fmt.Errorf("asking whether a process tends the pools: %w", err)
 	}
 	if lock.Type != unix.F_UNLCK {
-		return errors.New("an agent or poold on this machine tends the pools, and would meddle with what the check makes: " +
-			"give --poold unix:///run/berth/poold.sock (chart value agent.poold=separate)")
+		return errors.New("an agent or poold on this machine tends the pools, and the check and it might remove what the other makes: " +
+			"run the check through poold, with --poold unix:///run/berth/poold.sock (in a cluster: chart value agent.poold=separate, container poold of the agent's pod)")
 	}
 	return nil
 }

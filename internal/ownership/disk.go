@@ -89,7 +89,7 @@ func attach(f *NodeFacts) (Action, bool) {
 	switch {
 	case f.Mounted:
 		return next() // the pod keeps a dead mount; only its end helps
-	case link == Attaching && !(e.State == Ready && f.Record.executes(f.Me)): // no other node is asked while it says Ready
+	case link == Attaching && !(e.State == Ready && f.Record.executes(f.Me)): // while it says Ready, the controllers ask no other node
 		return wait(why)
 	case e.State == Failed && link != Detached:
 		return Action{Verb: Detach, Why: Why{Reason: AttachmentFailed, Node: f.Me, Count: e.Tries}}, true

@@ -68,8 +68,9 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 	return ifDead(wait(Why{Reason: NoProof, Node: v.Primary.Node}))
 }
 
-// askStandby asks a standby that is ready, or makes the one that is asked next. A standby whose agent answers no question
-// would not hear of it, so one that answers goes before. Both may be at it: the disk is the judge.
+// askStandby asks a standby that is ready, or makes the one that is asked next. A standby whose agent answers the
+// controller goes before one whose agent does not, which would not read the request. If a request moves, both standbys may
+// act on it: the disk is the judge.
 func askStandby(f *ControllerFacts) (Action, bool) {
 	v, r := f.Record, f.Record.FenceRequest
 	able := slices.DeleteFunc(slices.Clone(v.Replicas), func(e Replica) bool {

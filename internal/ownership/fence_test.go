@@ -95,14 +95,59 @@ func TestTheControllerDecidesAboutASilentPrimary(t *testing.T) {
 		"to ask a standby to shut out the writer of a shared disk":          {overseeing(disk), verdict{Record, FenceRequested}},
 		"to wait for the standby":                                           {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} })), verdict{Wait, FenceRequested}},
 		"to ask another standby when the asked standby is lost":             {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), func(f *ControllerFacts) { f.Nodes[1].Lost = true }), verdict{Record, FenceRequested}},
-		"to ask a standby whose agent answers first":                        {overseeing(disk, mute("b")), verdict{Record, FenceRequested}},
-		"to ask another standby when the agent of the asked one is away":    {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), mute("b")), verdict{Record, FenceRequested}},
 		"to wait for the standby when no agent answers":                     {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), mute("b", "c")), verdict{Wait, FenceRequested}},
 		"to fence once the device refuses the writer":                       {overseeing(volume(owned(Active), shared, entry("b", func(r *Replica) { r.Fenced = e2 }))), verdict{Record, WriterFenced}},
 		"to ask a standby though the writer of a shared disk fenced itself": {overseeing(disk, proof(SelfFenced)), verdict{Record, FenceRequested}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, OverseeRules.Decide(tt.facts), tt.want) })
+	}
+}
+
+// A controller asked node b to shut node a out, and b has lost its path to the disk. Controllers ask node c only once b's
+// entry is not Ready any more.
+func TestAStandbyThatIsAskedAndHasNoPathSaysSoAndAnotherIsAsked(t *testing.T) {
+	v := volume(owned(Active), shared, asked("b", "a"))
+	_, says := NodeRules().Next(on("b", v, with(promised(v), has()), link(Attaching)))
+	expect(t, says, verdict{Record, BeingAttached})
+	asks := OverseeRules.Decide(overseeing(says.Next))
+	expect(t, asks, verdict{Record, FenceRequested})
+	if r := asks.Next.FenceRequest; r.Executor != "c" {
+		t.Errorf("%s is asked", r.Executor)
+	}
+}
+
+// Most paths are back within seconds, and a target has many disks.
+func TestAStandbyThatNobodyAsksWritesNothingWhileItsPathIsAway(t *testing.T) {
+	for name, v := range map[string]*Volume{
+		"no node is asked":        volume(owned(Active), shared),
+		"another node is asked":   volume(owned(Active), shared, asked("c", "a")),
+		"it said so before":       volume(owned(Active), shared, asked("b", "a"), state("b", Syncing)),
+		"it has yet to attach it": volume(owned(Active), shared, asked("b", "a"), state("b", Reserved)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, a := NodeRules().Next(on("b", v, with(promised(v), has()), link(Attaching)))
+			expect(t, a, verdict{Wait, BeingAttached})
+		})
+	}
+}
+
+func TestAControllerAsksAStandbyWhoseAgentAnswers(t *testing.T) {
+	for _, c := range []struct {
+		mute      []string
+		was, asks string
+	}{
+		{nil, "", "b"}, {[]string{"b"}, "", "c"}, {[]string{"b"}, "b", "c"}, {[]string{"b", "c"}, "", "b"},
+	} {
+		v := volume(owned(Active), shared)
+		if c.was != "" {
+			v = volume(owned(Active), shared, asked(c.was, "a"))
+		}
+		a := OverseeRules.Decide(overseeing(v, mute(c.mute...)))
+		expect(t, a, verdict{Record, FenceRequested})
+		if got := a.Next.FenceRequest.Executor; got != c.asks {
+			t.Errorf("while %v are mute and %q was asked, %s is asked", c.mute, c.was, got)
+		}
 	}
 }
 

@@ -61,50 +61,6 @@ func TestAnExecutorWhosePathIsAwayIsReplaced(t *testing.T) {
 	}
 }
 
-// b stands by and is to shut a out, and its path is away. While it said that it is ready, nobody asked c.
-func TestAStandbyWhosePathIsAwayDoesNotKeepTheTaskOfShuttingTheWriterOut(t *testing.T) {
-	for name, v := range map[string]*Volume{
-		"it is asked":             volume(owned(Active), shared, asked("b", "a")),
-		"no one is to be shut":    volume(owned(Active), shared),
-		"another node is asked":   volume(owned(Active), shared, asked("c", "a")),
-		"it said so before":       volume(owned(Active), shared, asked("b", "a"), state("b", Syncing)),
-		"it has yet to attach it": volume(owned(Active), shared, asked("b", "a"), state("b", Reserved)),
-	} {
-		f := on("b", v, with(promised(v), has()), link(Attaching))
-		_, a := NodeRules().Next(f)
-		if name != "it is asked" {
-			expect(t, a, verdict{Wait, BeingAttached})
-			continue
-		}
-		expect(t, a, verdict{Record, BeingAttached})
-		asks := OverseeRules.Decide(overseeing(a.Next))
-		expect(t, asks, verdict{Record, FenceRequested})
-		if r := asks.Next.FenceRequest; r.Executor != "c" {
-			t.Errorf("%s is asked", r.Executor)
-		}
-	}
-}
-
-// A standby whose agent is away hears of no request.
-func TestTheStandbyThatIsAskedIsOneThatAnswers(t *testing.T) {
-	for _, c := range []struct {
-		mute      []string
-		was, asks string
-	}{
-		{nil, "", "b"}, {[]string{"b"}, "", "c"}, {[]string{"b"}, "b", "c"}, {[]string{"b", "c"}, "", "b"},
-	} {
-		v := volume(owned(Active), shared)
-		if c.was != "" {
-			v = volume(owned(Active), shared, asked(c.was, "a"))
-		}
-		a := OverseeRules.Decide(overseeing(v, mute(c.mute...)))
-		expect(t, a, verdict{Record, FenceRequested})
-		if got := a.Next.FenceRequest.Executor; got != c.asks {
-			t.Errorf("while %v are mute and %q was asked, %s is asked", c.mute, c.was, got)
-		}
-	}
-}
-
 // A taint and a power record are proofs about the machine, and no node was asked to shut it out.
 func TestTheWritersTakeTheRegistrationOfAFencedOneAway(t *testing.T) {
 	v := volume(many, writing("a", e2, Fenced), writing("b", e3, Active))

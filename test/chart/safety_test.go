@@ -194,6 +194,16 @@ func TestTheImageOfGuardsIsHeldByItsTagItsDigestOrBoth(t *testing.T) {
 	}
 }
 
+// A person runs `berth replicate check` there.
+func TestTheContainerOfPooldReadsTheAgentsCertificateWhereGuardsRun(t *testing.T) {
+	for set, want := range map[string]int{"guard.enabled=true": 1, "guard.enabled=false": 0, "guard.enabled=true,disk.enabled=true": 0} {
+		out, err := helm(t, "--set", "imageRegistry=localhost,agent.poold=separate,"+set, "--show-only", "templates/agent.yaml")
+		if got := strings.Count(out, "mountPath: /run/berth-guard, readOnly: true"); err != nil || got != want {
+			t.Errorf("%s: %d mounts, want %d, %v", set, got, want, err)
+		}
+	}
+}
+
 // A selector that matches no pod would protect nothing, and open nothing.
 func TestBudgetsAndPoliciesSelectPodsThatExist(t *testing.T) {
 	deployed := objects(t, cases["everything"], "Deployment", "DaemonSet")

@@ -24,10 +24,10 @@ func (o *Owner) Tend(ctx context.Context, id string) (again time.Duration, err e
 		return 0, err
 	}
 	switch do := out.do; {
-	case do.Verb == ownership.Wait && do.Reason == ownership.BeingAttached && !out.away:
+	case do.Verb == ownership.Wait && do.Reason == ownership.BeingAttached && out.away:
+		return movePause, nil // each look reads the record, and a target that is away may have a thousand disks
+	case do.Verb == ownership.Wait && do.Reason == ownership.BeingAttached:
 		return attaching, nil
-	case do.Verb == ownership.Wait && do.Reason == ownership.BeingAttached: // a target that is away is so for a thousand disks
-		return movePause, nil
 	case do.Verb == ownership.Wait && do.Reason == ownership.AttachmentFailed:
 		return movePause, nil
 	case do.Verb == ownership.Wait && do.Reason == ownership.RecordUnread:

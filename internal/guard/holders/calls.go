@@ -22,7 +22,8 @@ type calls interface {
 	// of the pod itself, may never answer.
 	stat(link string) (unix.Statx_t, error)
 	open(path string, flags int) (*os.File, error)
-	// sameFiles tells whether a thread has the table of open files of its process. False if the kernel does not say.
+	// sameFiles tells whether a thread shares the table of open files with its process. It returns false if the kernel
+	// does not say.
 	sameFiles(pid, thread int) bool
 	// readOnly makes a block device refuse writes, or take them again.
 	readOnly(device *os.File, set bool) error

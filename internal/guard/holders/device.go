@@ -41,9 +41,9 @@ func (m *host) openDevice(device string, flags int) (*os.File, error) {
 	return nil, fmt.Errorf("the kernel has no name for block device %s", device)
 }
 
-// givenUp tells whether a device did not open because the kernel has given its unit up. Such a unit takes no command until
-// somebody says by hand that it runs, and an attachment of it can only be removed. A unit whose session is away does not
-// open either, and is "transport-offline": it takes commands again by itself, so it counts as held.
+// givenUp tells whether a device did not open because the kernel has given its SCSI unit up ("offline"). The kernel sends
+// such a unit no command, and the agent removes it as soon as its epoch is closed. A unit whose session is away does not
+// open either. It is "transport-offline", and takes commands again after the next login, so it counts as held.
 func (m *host) givenUp(device string, err error) bool {
 	if !errors.Is(err, unix.ENXIO) {
 		return false
@@ -99,7 +99,7 @@ func (m *host) looped(h guard.Holding) (string, error) {
 
 // idle returns nil if the kernel uses a device for nothing: an exclusive opener is refused while a
 // filesystem, also one that is mounted nowhere any more, or another device uses it. What was
-// written before has reached the device then.
+// written before has reached the device then, unless the kernel has given the device up: what it lacks is lost.
 func (m *host) idle(device string) error {
 	f, err := m.openDevice(device, os.O_RDONLY|unix.O_EXCL)
 	if errors.Is(err, os.ErrNotExist) || m.givenUp(device, err) {

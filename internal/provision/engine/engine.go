@@ -122,8 +122,8 @@ func (e *Engine[U]) RefreshEach(ctx context.Context, units []string) {
 	readers.Wait()
 }
 
-// lockToRead waits if another reader has the lock, as of a unit that was never read. For any other unit it
-// fails if the lock is taken.
+// lockToRead waits while another reader has the unit. A unit that was never read is locked by readers alone. If a
+// change has the unit, lockToRead fails.
 func (e *Engine[U]) lockToRead(ctx context.Context, name string) (unlock func(), err error) {
 	if wait, unlock, err := e.tryToRead(name); !wait {
 		return unlock, err

@@ -37,14 +37,14 @@ func (p *Provisioner) Waiting() (n int) {
 // that are taken, and those that still wait.
 func Taken(ids []string, caller string, atMost int) (taken, left []string) {
 	var q removals
-	first := &removal{}
+	of := &removal{}
 	for _, id := range ids {
 		r := &removal{change: change{id: id}}
 		if q.add(r); id == caller {
-			first = r
+			of = r
 		}
 	}
-	for _, r := range q.take(first, atMost) {
+	for _, r := range q.take(of, atMost) {
 		taken = append(taken, r.id)
 	}
 	for _, r := range q.waiting[provision.PoolRef{}] {

@@ -137,7 +137,7 @@ func TestWaitingRemovalsRunInOneProcess(t *testing.T) {
 	}
 }
 
-func TestWhoGetsTheLockFirstTakesAllThatWaitWhereverItStandsInTheQueue(t *testing.T) {
+func TestTheCallerThatGetsTheLockFirstTakesAllRemovalsThatWait(t *testing.T) {
 	ids := []string{"a", "b", "c", "d"}
 	for _, tc := range []struct {
 		caller      string

@@ -118,7 +118,7 @@ var _ cert.Source = Keys{}
 func ReadKeys(dir, node string) (k Keys, err error) {
 	own, err := tls.LoadX509KeyPair(filepath.Join(dir, node+".crt"), filepath.Join(dir, node+".key"))
 	if err != nil {
-		return k, fmt.Errorf("the certificate of node %s: %w (make it where %s is, by berth replicate keys, and copy it here)", node, err, authorityKey)
+		return k, fmt.Errorf("the certificate of node %s: %w (berth replicate keys --dir %s %s makes it, on the machine that has %s if there is one)", node, err, dir, node, authorityKey)
 	}
 	roots, err := os.ReadFile(filepath.Join(dir, authorityCert)) //nolint:gosec // the path is the administrator's
 	if err != nil {
