@@ -235,6 +235,15 @@ bench-failover: lab-tools images image-writer ## Rounds of failover on iSCSI, ea
 	  -rounds $(ROUNDS) -seed $(SEED) -results $(CURDIR)/docs/benchmarks/failover.jsonl; \
 	  played=$$?; go run ./test/bench/failover && exit $$played
 
+# Stock Kubernetes takes twelve minutes for each of its rounds.
+.PHONY: bench-failover-beside
+bench-failover-beside: lab-tools images image-writer ## What a failover is compared with: a plain pod, and a disk of Kubernetes' own whose node loses its power (ROUNDS=3: an hour); writes docs/benchmarks
+	go run ./test/demo install guard.enabled=true disk.enabled=true
+	bin/lab load bin/images/writer.tar
+	go test -tags e2e,thorough -count=1 -timeout 10h -v -run 'IsComparedWith' ./test/e2e \
+	  -rounds $(ROUNDS) -results $(CURDIR)/docs/benchmarks/failover-beside.jsonl; \
+	  played=$$?; go run ./test/bench/failover && exit $$played
+
 # The test makes networks and ends processes by the dozen, as root, so it has namespaces of its own: whatever ends
 # the test ends everything in them.
 ALONE := unshare --net --mount --pid --fork --kill-child --mount-proc

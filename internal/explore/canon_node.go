@@ -281,6 +281,9 @@ func (c *canon) pending(p *pending) {
 	case ownership.Record:
 		c.flags(p.read.rv == c.w.server.current.rv, p.ignored, p.brake, p.ordered && !c.w.cfg.Automatic, a.Reason == ownership.RecordBehind, p.age > maxDataLoss,
 			slices.Contains(c.w.truth.issued, a.Next.Epoch), p.unused >= ownership.ExpireAfter)
+		if c.w.diskJudge().fences(p) {
+			c.span(c.w.now-p.decided, ownership.ExpireAfter)
+		}
 		c.nodes(p.wanted)
 		c.nodes(p.waiting)
 		c.nodes(p.leaving)

@@ -95,12 +95,19 @@ func (w copyJudge) checkApply(s *stream) {
 	}
 	if s.header.Base.IsZero() {
 		w.checkDiscard(s.to, s.target)
+		w.checkEpoch(s)
 		return
 	}
 	if n.head != s.base {
 		w.fail("divergent stream: %s applied %v to something that is not its base", names[s.to], s.header.Target)
 	}
-	if s.header.Promise.Epoch.Number < n.copy.Promise.Epoch.Number {
+	w.checkEpoch(s)
+}
+
+// checkEpoch: of a sender whose epoch is over, a receiver takes what its own promise has, and nothing else.
+func (w copyJudge) checkEpoch(s *stream) {
+	p := &w.nodes[s.to].copy.Promise
+	if s.header.Promise.Epoch.Number < p.Epoch.Number && !p.Lineage.Contains(s.header.Target) {
 		w.fail("divergent stream: %s took data of an older epoch than it promised", names[s.to])
 	}
 }

@@ -128,15 +128,28 @@ func (w diskJudge) noteUse() {
 	}
 }
 
+// noteFence is called when the record is about to change: a writer that is fenced has not used the volume since that was
+// decided, because the proof is older. The deadline that a fence sets is as old as the decision.
+func (w diskJudge) noteFence(p *pending) {
+	if v := p.action.Next; w.fences(p) && len(v.Writing()) == 0 {
+		w.truth.usedAt = p.decided
+	}
+}
+
+// fences tells whether a decision is that of a fence, whose deadline is not of the moment at which it is written.
+func (w diskJudge) fences(p *pending) bool {
+	return p.action.Reason == ownership.WriterFenced && w.cfg.Kind.Traits().Attaches
+}
+
 // noteWish notes that a controller has seen a pod which wants the volume. While a deadline is in
-// the record, the sight counts only once the record says so: see checkAttachments.
+// the record that leaves less time, the sight counts only once the record says so: see checkAttachments.
 func (w diskJudge) noteWish(v *ownership.Volume, wanted int) {
 	for c := range w.ctl {
 		if p := w.ctl[c].pending; p != nil && !p.action.Next.ExpireAt.IsZero() {
 			return // it may still write a deadline that it set before
 		}
 	}
-	if wanted > 0 && v.ExpireAt.IsZero() {
+	if wanted > 0 && (v.ExpireAt.IsZero() || v.ExpireAt.Sub(w.clock()) >= ownership.ExpireAfter) {
 		w.truth.usedAt = w.now
 	}
 }

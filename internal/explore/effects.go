@@ -180,6 +180,7 @@ func (w *World) write(who int, p *pending) {
 	w.recordJudge().checkRecord(p)
 	w.recordJudge().journal(who, p, sound && w.Violation != "")
 	w.diskJudge().noteUse()
+	w.diskJudge().noteFence(p)
 	w.commit(p.action.Next)
 }
 

@@ -38,9 +38,6 @@ var memoryMutants = []Mutant{
 		r.Unstage = r.Unstage.Alter("close copy", onlyLast(closing))
 		r.Stage = r.Stage.Alter("restart", onlyLast(claimed))
 	}},
-	{"orphan-stays-behind", "a copy that the record does not name has nothing to give", func(r *Rules) {
-		r.Tend = r.Tend.Without("orphan's promise")
-	}},
 	{"promise-without-losses", "what was given up is written in the record, and that is enough", func(r *Rules) {
 		r.Stage, r.Unstage = r.Stage.Alter("promise", oblivious), r.Unstage.Alter("promise", oblivious)
 		r.Tend = r.Tend.Alter("promise", oblivious)

@@ -52,7 +52,7 @@ func (w overseers) controllerStep(c int, stale uint8) bool {
 			p.deleted |= p.unseen & (1 << i)
 		}
 	}
-	p.waiting, p.unused = w.slots.waiting, w.now-w.truth.usedAt
+	p.waiting, p.unused, p.decided = w.slots.waiting, w.now-w.truth.usedAt, w.now
 	if c, ok := w.truth.data(a.Point); ok {
 		p.age = w.ageOf(c)
 	}

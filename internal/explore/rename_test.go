@@ -163,6 +163,7 @@ func (r *renaming) pending(p *pending) *pending {
 	n.action.Key, n.action.Until = r.key(a.Key), r.time(a.Until)
 	n.action.Expect = r.raw(a.Expect)
 	n.wanted, n.waiting, n.leaving, n.unseen, n.deleted = r.set(p.wanted), r.set(p.waiting), r.set(p.leaving), r.set(p.unseen), r.set(p.deleted)
+	n.decided += r.later
 	return &n
 }
 

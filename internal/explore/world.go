@@ -166,6 +166,8 @@ type pending struct {
 	// long the volume was unused.
 	wanted, waiting, leaving, unseen, deleted uint8
 	unused                                    time.Duration
+	// decided is when a controller made the decision.
+	decided time.Duration
 }
 
 type controller struct {

@@ -5,22 +5,6 @@ import "time"
 // QuarantineFor is how long a copy that looks orphaned is kept untouched.
 const QuarantineFor = 24 * time.Hour
 
-// orphanPromise has a copy without an entry promise a later epoch of its own history. A backup may have
-// forgotten the entry, and no other node may have the recovery point: while the node is in an older
-// epoch, its streams are refused.
-func orphanPromise(f *NodeFacts) (Action, bool) {
-	if f.Record == nil || !f.traits().Data {
-		return next()
-	}
-	if _, counted := f.Record.Replica(f.Me); counted {
-		return next()
-	}
-	if _, known := f.Record.Lineage.Branch(f.Copy.Promise.Epoch); !known {
-		return next()
-	}
-	return adoptPromise(f)
-}
-
 // collectAttachment detaches a disk that the record does not know here, or that has no record. An attachment holds
 // nothing: a record that comes back has it made anew.
 func collectAttachment(f *NodeFacts) (Action, bool) {

@@ -111,12 +111,16 @@ func (v *Volume) RequestFence(executor string) *Volume {
 }
 
 // fenceAt writes the fence. With copies it also chooses the recovery point: the
-// best that the other nodes hold now, by their own answers.
+// best that the other nodes hold now, by their own answers. The attachments of a disk without a writer begin to
+// expire with the same write, and not with one more that the failover would wait for.
 func fenceAt(f *ControllerFacts) (Action, bool) {
 	v := f.Record
 	if !v.Kind.Traits().Data {
 		return record(v.with(func(n *Volume) {
 			n.Primary.Phase, n.Clean, n.FenceRequest = Fenced, false, FenceRequest{}
+			if len(n.Writing()) == 0 {
+				n.ExpireAt = f.expiry()
+			}
 		}), Why{Reason: WriterFenced, Node: v.Primary.Node, Epoch: v.Epoch})
 	}
 	best, age := recoveryPoint(v, f.Peers)

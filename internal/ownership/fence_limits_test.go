@@ -53,9 +53,10 @@ func TestTheFenceOfASharedDiskEndsItsEpoch(t *testing.T) {
 	v := volume(owned(Active), shared, func(v *Volume) { v.Clean, v.FenceRequest = true, FenceRequest{"b", e2} }, entry("b", func(r *Replica) { r.Fenced = e2 }))
 	a := OverseeRules.Decide(overseeing(v))
 	expect(t, a, verdict{Record, WriterFenced})
-	if n := a.Next; n == nil || n.Primary.Phase != Fenced || n.Clean || n.FenceRequest != (FenceRequest{}) || n.Epoch != e2 {
+	if n := a.Next; n == nil || n.Primary.Phase != Fenced || n.Clean || n.FenceRequest != (FenceRequest{}) || n.Epoch != e2 || n.ExpireAt != now.Add(ClaimWithin+ExpireAfter) {
 		t.Errorf("recorded is %+v", n)
 	}
+	expect(t, OverseeRules.Decide(overseeing(a.Next)), verdict{Nothing, Settled})
 }
 
 func TestAStandbyIsAskedThatCanAct(t *testing.T) {

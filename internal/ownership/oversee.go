@@ -66,13 +66,15 @@ func (m Machine) Away() bool { return m.Lost && m.LostFor >= Silence }
 // Settle is how long a fence waits for a better copy to answer, and Silence for one whose
 // node is there; that is also how long a lost node may come back before others do what it can do. RebuildDelay is
 // how long a lost replica may come back before it is replaced. ExpireAfter is
-// how long the attachments of an unused volume stay. WatchFirst is how long a
+// how long the attachments of an unused volume stay at least, and ClaimWithin how long the node of the next pod has
+// to take the volume before a controller calls the deadline off itself. WatchFirst is how long a
 // controller watches the leases before it trusts its own count of lost nodes.
 const (
 	Settle       = 5 * time.Second
 	Silence      = time.Minute
 	RebuildDelay = 10 * time.Minute
 	ExpireAfter  = 5 * time.Minute
+	ClaimWithin  = 5 * time.Second
 	WatchFirst   = 10 * time.Second
 )
 

@@ -102,19 +102,21 @@ func giveWay(f *ControllerFacts) (Action, bool) {
 }
 
 // expire removes the attachments of a volume that has no owner and that no pod has wanted for a
-// while. They hold no data. The deadline is in the record, so that no process has to live until then.
+// while. They hold no data. The deadline is in the record, so that no process has to live until then. The node that
+// takes the volume for the next pod calls it off with that write. A controller does so only if none has by the time
+// that ExpireAfter is left: a pod that goes again so leaves the attachments for no less.
 func expire(f *ControllerFacts) (Action, bool) {
 	v := f.Record
 	if !v.Kind.Traits().Attaches || len(v.Writing()) > 0 || v.Deleting {
 		return next()
 	}
 	switch {
-	case len(f.Wanted) > 0 && v.ExpireAt.IsZero():
+	case len(f.Wanted) > 0 && (v.ExpireAt.IsZero() || v.ExpireAt.Sub(f.Now) >= ExpireAfter):
 		return next()
 	case len(f.Wanted) > 0:
 		return record(v.with(func(n *Volume) { n.ExpireAt = time.Time{} }), Why{Reason: WantedHere, Node: f.Wanted[0]})
 	case v.ExpireAt.IsZero():
-		return record(v.with(func(n *Volume) { n.ExpireAt = f.Now.Add(ExpireAfter) }), Why{Reason: Unused})
+		return record(v.with(func(n *Volume) { n.ExpireAt = f.expiry() }), Why{Reason: Unused})
 	case v.ExpireAt.After(f.Now):
 		return next()
 	}
@@ -130,6 +132,9 @@ func expire(f *ControllerFacts) (Action, bool) {
 	}
 	return next()
 }
+
+// expiry is when the attachments go of a volume that nobody uses from now on.
+func (f *ControllerFacts) expiry() time.Time { return f.Now.Add(ClaimWithin + ExpireAfter) }
 
 // noRoom says what a pod waits for whose node has no attachment and gets none now.
 func noRoom(f *ControllerFacts) (Action, bool) {

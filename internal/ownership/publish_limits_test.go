@@ -72,9 +72,13 @@ func TestAttachmentsThatNoPodWantsExpireTogether(t *testing.T) {
 	idle := volume(shared, func(v *Volume) { v.Sharing.MaxShares = 4 })
 	a := OverseeRules.Decide(overseeing(idle))
 	expect(t, a, verdict{Record, Unused})
-	if a.Next.ExpireAt != now.Add(ExpireAfter) {
+	if a.Next.ExpireAt != now.Add(ClaimWithin+ExpireAfter) {
 		t.Errorf("they expire at %v", a.Next.ExpireAt)
 	}
+	begun := volume(shared, func(v *Volume) { v.ExpireAt = now.Add(ExpireAfter) })
+	expect(t, OverseeRules.Decide(overseeing(begun, wants("b"))), verdict{Nothing, Settled})
+	begun.ExpireAt = begun.ExpireAt.Add(-1)
+	expect(t, OverseeRules.Decide(overseeing(begun, wants("b"))), verdict{Record, WantedHere})
 	soon := volume(shared, func(v *Volume) { v.ExpireAt = now.Add(1) })
 	expect(t, OverseeRules.Decide(overseeing(soon)), verdict{Nothing, Settled})
 	a = OverseeRules.Decide(overseeing(soon, wants("b")))

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"slices"
+	"time"
 )
 
 // repairRecord mends a record that is older than a node's knowledge: the API server
@@ -115,7 +116,7 @@ func mend(f *NodeFacts, p Promise, owner *Copy) (Action, bool) {
 		}
 		n.Epoch = p.Epoch
 		n.Primary = Primary{Node: p.Primary, Boot: p.Boot, Phase: phase}
-		n.FenceRequest, n.Clean = FenceRequest{}, false
+		n.FenceRequest, n.Clean, n.ExpireAt = FenceRequest{}, false, time.Time{}
 		n.issue(Key{Node: p.Primary, Epoch: p.Epoch})
 		if b, ok := p.Lineage.Branch(p.Epoch); ok && f.traits().Data {
 			n.RecoveryPoint, n.Losses = b.From, p.Losses

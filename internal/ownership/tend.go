@@ -15,7 +15,6 @@ var TendRules = Chain[NodeFacts]{
 	{"repair record", repairRecord},      // believe the nodes before an old backup
 	{"step down", stepDown},              // superseded: stop writing first of all
 	{"protect", protect},                 // many writers: what is registered may write, and all if there is no reservation
-	{"orphan's promise", orphanPromise},  // or no node could fetch what it alone holds
 	{"collect", collect},                 // no record, or no entry in it
 	{"activate again", activateAgain},    // a backup forgot that the epoch is written
 	{"give up", giveUp},                  // an epoch that is not used here any more

@@ -43,7 +43,6 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 		"to quarantine a copy without a record":                               {on("a", nil), verdict{Quarantine, LooksOrphaned}},
 		"to keep a quarantined copy until a person decides":                   {on("a", nil, with(func(c *Copy) { c.Quarantined = true })), verdict{Wait, LooksOrphaned}},
 		"to quarantine a copy without an entry":                               {on("d", volume()), verdict{Quarantine, LooksOrphaned}},
-		"to promise a later epoch although the record does not name the copy": {on("d", active), verdict{Persist, PromisingEpoch}},
 		"to keep an orphan while too few others answer":                       {on("d", volume(), with(func(c *Copy) { c.Quarantined = true }), alone), verdict{Wait, TooFewOthers}},
 		"to condemn an orphan when enough other copies exist":                 {on("d", volume(), with(func(c *Copy) { c.Quarantined = true })), verdict{Condemn, Unneeded}},
 		"to record Active again when a backup forgot Active":                  {on("a", prep, with(promised(prep), opened(e2)), mounted), verdict{Record, Activating}},
@@ -225,6 +224,16 @@ func TestAStreamIsJudgedBeforeItsFirstByte(t *testing.T) {
 		"a stream is refused over unsnapshotted data": {func(c *Copy, _ *Stream) { c.Dirty = true }, false, CopyInUse},
 		"a stream to a condemned copy is refused":     {func(c *Copy, _ *Stream) { c.Condemned = true }, false, CopyCondemned},
 		"an older epoch is refused":                   {func(c *Copy, _ *Stream) { c.Promise.Epoch = e3 }, false, StaleEpoch},
+		"an older epoch is accepted about a point of the receiver's history": {func(c *Copy, _ *Stream) {
+			c.Promise = Promise{Epoch: e3, Lineage: append(slices.Clone(l), lineage.Branch{Epoch: e3, From: at(e2, 4)})}
+		}, false, Accepted},
+		"an older epoch is refused about a point that its history left out": {func(c *Copy, _ *Stream) {
+			c.Promise = Promise{Epoch: e3, Lineage: append(slices.Clone(l), lineage.Branch{Epoch: e3, From: at(e2, 3)})}
+		}, false, StaleEpoch},
+		"an older epoch's full copy does not replace what is as new": {func(c *Copy, s *Stream) {
+			c.Promise = Promise{Epoch: e3, Lineage: append(slices.Clone(l), lineage.Branch{Epoch: e3, From: at(e2, 4)})}
+			s.Base, c.Points = lineage.Point{}, points(e3, 5)
+		}, false, WouldDestroyBranch},
 		"a rival epoch of the same number is refused": {func(c *Copy, _ *Stream) {
 			c.Promise.Epoch = lineage.Epoch{Number: 2, ID: "rival"}
 		}, false, RivalEpoch},
@@ -264,6 +273,10 @@ func TestAReceivedStreamBindsTheReceiverToTheSendersEpoch(t *testing.T) {
 	s := Stream{Promise: Promise{Epoch: e2, Primary: "a"}, Base: at(e1, 3), Target: at(e2, 4)}
 	if got := Received(&c, &s); got.Promise.Epoch != e2 || got.Tip() != at(e2, 4) || len(got.Points) != 4 {
 		t.Errorf("Received() = %+v", got)
+	}
+	c.Promise.Epoch = e3
+	if got := Received(&c, &s); got.Promise.Epoch != e3 || got.Tip() != at(e2, 4) {
+		t.Errorf("after a stream of an older epoch: %+v", got)
 	}
 	s.Base = lineage.Point{}
 	if got := Received(&c, &s); len(got.Points) != 1 {

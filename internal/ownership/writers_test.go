@@ -180,7 +180,7 @@ func TestTheControllerDecidesAboutEachWriter(t *testing.T) {
 	f, about = observed(pair(Active, asked("b", "a"), written), "a")
 	a = oversee(f, about)
 	expect(t, a, verdict{Record, WriterFenced})
-	if n := a.Next; n.On("a").Primary.Phase != Fenced || n.On("a").FenceRequest != (FenceRequest{}) || n.On("b").Primary.Phase != Active {
+	if n := a.Next; n.On("a").Primary.Phase != Fenced || n.On("a").FenceRequest != (FenceRequest{}) || n.On("b").Primary.Phase != Active || !n.ExpireAt.IsZero() {
 		t.Errorf("the record is %+v", n)
 	}
 	// A proof about one writer's epoch is none about another's: both are suspected, and a is shut out.
@@ -322,7 +322,7 @@ func TestADiskExpiresAfterItsLastWriter(t *testing.T) {
 			f, about := observed(tt.v)
 			a := oversee(f, about)
 			expect(t, a, tt.want)
-			if a.Next != nil && a.Next.ExpireAt != now.Add(ExpireAfter) {
+			if a.Next != nil && a.Next.ExpireAt != now.Add(ClaimWithin+ExpireAfter) {
 				t.Errorf("it expires at %v", a.Next.ExpireAt)
 			}
 		})

@@ -4,10 +4,16 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/test/rounds"
 )
 
 // outcome is whether a fault takes the volume to another node.
@@ -32,6 +38,7 @@ type fault struct {
 
 // faults are all that are played. A kill lasts as long as it takes to see that nothing else happens.
 var faults = []fault{
+	{name: rounds.Planned, moves: mustMove, begin: all(cordons(true), evict), ends: cordons(false)},
 	{name: "power off", moves: mustMove, boots: true, begin: lab("power", "off"), ends: lab("power", "on")},
 	{name: "network cut", moves: mustMove, begin: lab("cut"), ends: lab("heal")},
 	{name: "pause", begin: lab("pause"), ends: lab("resume"), boots: true, from: 5 * time.Second, to: 60 * time.Second},
@@ -49,6 +56,19 @@ var faults = []fault{
 	{name: "network cut, Node deleted", moves: mustMove, begin: all(lab("cut"), deleteNode), ends: all(lab("heal"), kill("-x", "kubelet"))},
 	{name: "power off and on at once", boots: true, begin: all(lab("power", "off"), lab("power", "on")), from: 10 * time.Second, to: 10 * time.Second},
 	{name: "agent killed, cut from the peers", moves: mustStay, begin: all(kill("-f", "berth agent --driver=disk"), part("cut", "peers")), ends: part("heal", "peers"), from: 40 * time.Second, to: 40 * time.Second},
+}
+
+// cordons marks the victim as one to which no pod goes.
+func cordons(is bool) func(context.Context, *round) error {
+	return func(ctx context.Context, r *round) error {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.result.Victim}}
+		return r.Patch(ctx, node, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, is)))
+	}
+}
+
+func evict(ctx context.Context, r *round) error {
+	r.Begin(time.Now())
+	return r.SubResource("eviction").Create(ctx, r.pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: r.pod.Namespace, Name: r.pod.Name}})
 }
 
 // lab is a command of the lab's about the victim.

@@ -60,6 +60,9 @@ func TestRoundsOfFailoverLoseNothing(t *testing.T) {
 	}
 }
 
+// labNodes are the nodes of the lab that have a console.
+var labNodes = []string{"node1", "node2", "node3"}
+
 // player plays rounds on one disk.
 type player struct {
 	*bench
@@ -72,7 +75,7 @@ type player struct {
 
 func newPlayer(t *testing.T) *player {
 	p := &player{
-		bench: beginFor(t, time.Duration(*roundsToPlay+2)*2*limit), nodes: []string{"node1", "node2", "node3"},
+		bench: beginFor(t, time.Duration(*roundsToPlay+2)*2*limit), nodes: labNodes,
 		dice: rand.New(rand.NewPCG(*seed, 0)), //nolint:gosec // the dice are to be thrown again
 	}
 	p.consoles = followConsoles(p.bench, p.nodes)
@@ -145,7 +148,7 @@ func (r *round) run(ctx context.Context) error {
 		return err
 	}
 	r.Begin(time.Now())
-	if err := r.observe(ctx, &r.Stations, r.epoch, r.pod); err != nil {
+	if err := r.observe(ctx); err != nil {
 		return err
 	}
 	err := r.fault.begin(ctx, r)

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,56 +79,63 @@ func (c *consoles) follow(ctx context.Context, f io.Reader) error {
 	}
 }
 
-// observe notes the steps from epoch and pod on, until ctx ends.
-func (p *player) observe(ctx context.Context, s *rounds.Stations, epoch int64, pod *corev1.Pod) error {
-	first := pod.UID
-	volumes, err := p.changes(ctx, &v1alpha1.VolumeList{}, p.volume)
+// observe notes the steps from the round's epoch and pod on, until ctx ends.
+func (r *round) observe(ctx context.Context) error {
+	volumes, err := r.changes(ctx, &v1alpha1.VolumeList{}, r.volume)
 	if err != nil {
 		return err
 	}
-	pods, err := p.changes(ctx, &corev1.PodList{}, pod)
+	pods, err := r.changes(ctx, &corev1.PodList{}, r.pod)
 	if err != nil {
 		return err
 	}
 	go func() {
 		for change := range volumes.ResultChan() {
-			v, is := change.Object.(*v1alpha1.Volume)
-			if !is || v.Status.Ownership == nil {
-				continue
-			}
-			o, now := v.Status.Ownership, time.Now()
-			next := o.Epoch.Number > epoch
-			if o.FenceRequest != nil {
-				s.Reach(rounds.Asked, now)
-			}
-			if o.Primary.Phase == v1alpha1.PrimaryFenced || next {
-				s.Reach(rounds.Fenced, now)
-			}
-			if o.Primary.Phase == v1alpha1.PrimaryActive && next {
-				s.Reach(rounds.Promoted, now)
+			if v, is := change.Object.(*v1alpha1.Volume); is && v.Status.Ownership != nil {
+				r.steps(v.Status.Ownership, time.Now())
 			}
 		}
 	}()
-	go func() {
-		for change := range pods.ResultChan() {
-			now, is := change.Object.(*corev1.Pod)
-			if !is || now.UID == first {
-				continue
-			}
-			if now.Spec.NodeName != "" {
-				s.Reach(rounds.Bound, time.Now())
-			}
-			if cluster.Running(now) {
-				s.Reach(rounds.Runs, time.Now())
-			}
-		}
-	}()
+	go nextPods(pods, r.pod.UID, &r.Stations)
 	return nil
 }
 
+// steps notes the steps that the record shows.
+func (r *round) steps(o *v1alpha1.Ownership, now time.Time) {
+	next := o.Epoch.Number > r.epoch
+	if o.FenceRequest != nil {
+		r.Reach(rounds.Asked, now)
+	}
+	switch planned := r.fault.name == rounds.Planned; {
+	case planned && (o.Primary.Phase == v1alpha1.PrimaryReleased || next):
+		r.Reach(rounds.Released, now)
+	case !planned && (o.Primary.Phase == v1alpha1.PrimaryFenced || next):
+		r.Reach(rounds.Fenced, now)
+	}
+	if o.Primary.Phase == v1alpha1.PrimaryActive && next {
+		r.Reach(rounds.Promoted, now)
+	}
+}
+
+// nextPods notes the steps of the pods after the first one.
+func nextPods(pods watch.Interface, first types.UID, s *rounds.Stations) {
+	for change := range pods.ResultChan() {
+		now, is := change.Object.(*corev1.Pod)
+		if !is || now.UID == first {
+			continue
+		}
+		if now.Spec.NodeName != "" {
+			s.Reach(rounds.Bound, time.Now())
+		}
+		if cluster.Running(now) {
+			s.Reach(rounds.Runs, time.Now())
+		}
+	}
+}
+
 // changes watches one object.
-func (p *player) changes(ctx context.Context, list client.ObjectList, of client.Object) (watch.Interface, error) {
-	w, err := p.Watch(ctx, list, client.InNamespace(of.GetNamespace()),
+func (b *bench) changes(ctx context.Context, list client.ObjectList, of client.Object) (watch.Interface, error) {
+	w, err := b.Watch(ctx, list, client.InNamespace(of.GetNamespace()),
 		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", of.GetName())})
 	if err == nil {
 		context.AfterFunc(ctx, w.Stop)

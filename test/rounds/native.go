@@ -32,10 +32,19 @@ counts, are in `+"`failover-native-requests.jsonl`"+`.
 
 `)
 	sums(w, all)
+	lost, planned := parted(all)
 	fmt.Fprintf(w, "\n## From the loss of the node to the staged volume\n\nSeconds.\n\n")
-	staged(all).Print(w)
+	staged(lost).Print(w)
 	fmt.Fprintf(w, "\n## Steps\n\nSeconds after the loss.\n\n")
-	steps(all).Print(w)
+	steps(lost).Print(w)
+	fmt.Fprintf(w, `
+## A planned move
+
+Before each round a node is cordoned, and its pod evicted. Seconds after its writer has ended. Nothing is attached or
+detached on the way: a move fails if one of the attachments is not ready all the time.
+
+`)
+	steps(planned).Print(w)
 	fmt.Fprintf(w, `
 ## Requests that change something
 
@@ -43,7 +52,7 @@ The API server counts them itself. First those of a failover, from the loss to t
 pods are the work of the scheduler and the StatefulSet as well.
 
 `)
-	perFailover(all).Print(w)
+	perFailover(lost).Print(w)
 	fmt.Fprintf(w, `
 Then those of a cluster in which nothing happens. The bench counts the renewals of each Lease for two minutes,
 before the first pod is there and while one writes, and computes from them what a hundred nodes would write. An

@@ -12,8 +12,8 @@ import (
 	"berth.dev/berth/test/figures"
 )
 
-// Page writes the page of the rounds.
-func Page(w io.Writer, all []Round) {
+// Page writes the page of the rounds, and of what they are compared with.
+func Page(w io.Writer, all, beside []Round) {
 	fmt.Fprintf(w, `# Failover of a shared disk
 
 Measured by `+"`make bench-failover`"+` on a lab of three emulated nodes and an iSCSI target on 2 processors. The nodes'
@@ -27,9 +27,60 @@ those that failed included.
 	sums(w, all)
 	fmt.Fprintf(w, "\n## Rounds by fault\n\nSeconds. A gap is the longest time between two acknowledged writes.\n\n")
 	faults(all).Print(w)
+	lost, planned := parted(all)
 	fmt.Fprintf(w, "\n## Steps of a failover\n\nSeconds after the fault, in the rounds in which another writer took over.\n\n")
-	steps(all).Print(w)
-	failures(w, all)
+	steps(lost).Print(w)
+	fmt.Fprintf(w, "\n## Steps of a planned move\n\nSeconds after the eviction of the pod, whose node is cordoned.\n\n")
+	steps(planned).Print(w)
+	fmt.Fprintf(w, `
+## Beside Kubernetes itself
+
+Stock Kubernetes is a Deployment on the same disk, by the kubelet's own iSCSI plugin: one node at a time, no standby,
+and Kubernetes' own time-outs. (A StatefulSet's pod on a lost node never ends by itself.) Its node loses its power. In
+the other rounds an administrator taints the node out of service at that moment. Seconds, on the same lab.
+
+`)
+	compared(lost, planned, beside).Print(w)
+	failures(w, slices.Concat(all, beside))
+}
+
+// parted are the rounds in which something is lost, and the planned moves.
+func parted(all []Round) (lost, planned []Round) {
+	for i := range all {
+		if all[i].Fault == Planned {
+			planned = append(planned, all[i])
+		} else {
+			lost = append(lost, all[i])
+		}
+	}
+	return lost, planned
+}
+
+// The cases that failovers are compared with.
+const (
+	PlainPod    = "a plain pod, from created to running"
+	Stock       = "stock Kubernetes, power off"
+	StockTaints = "stock Kubernetes, power off, tainted out of service at once"
+)
+
+// compared is a row for each case: the time from the last write to the first one after it, or that of a pod's start.
+func compared(lost, planned, beside []Round) *figures.Table {
+	t := &figures.Table{Head: []string{"case", "rounds", "p50", "max"}}
+	add := func(name string, rounds []Round, fault string) {
+		var took []time.Duration
+		for i := range rounds {
+			if rounds[i].Fault == fault && rounds[i].Failed == "" {
+				took = append(took, duration(rounds[i].Gap))
+			}
+		}
+		t.Add(name, strconv.Itoa(len(took)), quantile(took, 0.5), quantile(took, 1))
+	}
+	add(PlainPod, beside, PlainPod)
+	add("Berth, planned move", planned, Planned)
+	add("Berth, power off", lost, "power off")
+	add(StockTaints, beside, StockTaints)
+	add(Stock, beside, Stock)
+	return t
 }
 
 // sums says how many rounds there are, and how many of them went badly.

@@ -52,13 +52,17 @@ type Step struct {
 	After float64 `json:"after"`
 }
 
-// The steps of a failover, in their order. Suspected, Shut, Ended and Staged are noted where all processes are of
+// Planned is the name of a round in which nothing is lost: the node is cordoned, and its pod is evicted.
+const Planned = "planned move"
+
+// The steps of a failover, in their order. A planned move has Released and no Suspected to Fenced. Suspected, Shut, Ended and Staged are noted where all processes are of
 // this machine.
 const (
 	Suspected = "a controller suspects the node"
 	Asked     = "a standby is asked to shut the node out"
 	Shut      = "the standby says that the disk refuses the node"
 	Fenced    = "the node is fenced: it provably writes no more"
+	Released  = "the node has let go of the volume"
 	Ended     = "its pod has ended"
 	Bound     = "its pod has ended, and the next is bound"
 	Promoted  = "that node's attachment is the primary"
@@ -67,7 +71,7 @@ const (
 	Written   = "a write is acknowledged"
 )
 
-var order = []string{Suspected, Asked, Shut, Fenced, Ended, Bound, Promoted, Staged, Runs, Written}
+var order = []string{Suspected, Asked, Shut, Fenced, Released, Ended, Bound, Promoted, Staged, Runs, Written}
 
 // Read reads lines.
 func Read(from io.Reader) (all []Round, err error) {

@@ -18,6 +18,7 @@ func TestThePageLeavesNoRoundOut(t *testing.T) {
 		{Seed: 1, Number: 3, Fault: "agent killed", Victim: "node2", Gap: 0.5, Back: 2},
 		{Seed: 1, Number: 4, Fault: "agent killed", Victim: "node2", Failed: "no write was acknowledged"},
 		{Seed: 1, Number: 5, Fault: "network cut", Victim: "node2", Harm: []string{"record 7 is lost"}},
+		{Seed: 1, Number: 6, Fault: Planned, Victim: "node2", Moved: true, Gap: 4, Steps: []Step{{Released, 1}, {Written, 4}}},
 	} {
 		if err := json.NewEncoder(&lines).Encode(r); err != nil {
 			t.Fatal(err)
@@ -28,9 +29,16 @@ func TestThePageLeavesNoRoundOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	var page strings.Builder
-	Page(&page, all)
+	Page(&page, all, []Round{{Fault: PlainPod, Gap: 3}, {Fault: Stock, Gap: 700}, {Fault: Stock, Number: 2, Failed: "it did not come back"}})
 	for _, want := range []string{
-		"5 rounds. 1 of them failed. In 1 of them the disk showed",
+		"6 rounds. 1 of them failed. In 1 of them the disk showed",
+		"| a write is acknowledged                        |      2 | 20.0 | 30.0 | 30.0 |",
+		"| the node has let go of the volume |      1 | 1.00 | 1.00 | 1.00 |",
+		"| a plain pod, from created to running                        |      1 | 3.00 | 3.00 |",
+		"| Berth, planned move                                         |      1 | 4.00 | 4.00 |",
+		"| Berth, power off                                            |      2 | 20.0 | 30.0 |",
+		"| stock Kubernetes, power off                                 |      1 |  700 |  700 |",
+		"seed 0, round 2, stock Kubernetes, power off: it did not come back",
 		"| power off    |      2 |     2 |      1 |    20.0 |    30.0 |            70.0 |            80.0 |      0 |",
 		"| agent killed |      2 |     0 |      0 |   0.500 |   0.500 |            2.00 |            2.00 |      1 |",
 		"| the node is fenced: it provably writes no more |      2 | 8.00 | 10.0 | 10.0 |",
@@ -49,6 +57,7 @@ func TestTheNativePageCountsBothFaults(t *testing.T) {
 		{Seed: 1, Number: 1, Fault: "node lost", Victim: "node1", Moved: true, Steps: []Step{{Suspected, 2}, {Staged, 3}}, Changes: scrape.Counts{"volumes": 5, "leases": 9}},
 		{Seed: 1, Number: 2, Fault: "both lost", Victim: "node2", Moved: true, Steps: []Step{{Suspected, 2.5}, {Staged, 5}}, Changes: scrape.Counts{"volumes": 6, "volumes, refused": 1}},
 		{Seed: 1, Number: 3, Fault: "node lost", Victim: "node1", Failed: "no write was acknowledged"},
+		{Seed: 1, Number: 3, Fault: Planned, Victim: "node1", Moved: true, Steps: []Step{{Released, 0.25}, {Staged, 0.5}}},
 	}, []Requests{
 		{Nodes: 2, Seconds: 100, Changes: scrape.Counts{"leases": 66}, Leases: scrape.Counts{"berth-system/berth-guard-a": 10, "berth-system/berth-guard-b": 10, "berth-system/berth-agent-a": 5, "berth-system/berth-disk-controller": 40, "kube-node-lease/a": 1}},
 		{Nodes: 2, Open: "berth-guard-b", Seconds: 100, Changes: scrape.Counts{"leases": 75, "events": 10}, Leases: scrape.Counts{"berth-system/berth-guard-a": 10, "berth-system/berth-guard-b": 20, "berth-system/berth-agent-a": 5, "berth-system/berth-disk-controller": 40}},
@@ -58,10 +67,11 @@ func TestTheNativePageCountsBothFaults(t *testing.T) {
 		"| volumes, refused |      2 |     0 |   0 |    1 |",
 		"| no epoch is open            |   10.0 |   5.00 |        0.45 | 15.4 |",
 		"| each node has an open epoch |   20.0 |   5.00 |        0.45 | 25.4 |",
-		"3 rounds. 1 of them failed. In 0 of them the disk showed",
+		"4 rounds. 1 of them failed. In 0 of them the disk showed",
 		"| node lost    |      1 | 3.00 | 3.00 | 3.00 |",
 		"| all rounds   |      2 | 3.00 | 5.00 | 5.00 |",
 		"| a controller suspects the node |      2 | 2.00 | 2.50 | 2.50 |",
+		"| the volume is staged there        |      1 | 0.500 | 0.500 | 0.500 |",
 		"seed 1, round 3, node lost: no write was acknowledged",
 	} {
 		if !strings.Contains(page.String(), want) {

@@ -43,7 +43,11 @@ type players struct {
 	pod   *corev1.Pod
 	known *v1alpha1.Volume
 	epoch int64
-	lost  string
+	// lost is the node of the round. planned: it is lost to nobody, and its pod moves; unready says which attachment was
+	// not ready on the way.
+	lost    string
+	planned bool
+	unready string
 	// old is the pod on the lost node, and bound the one that was bound last: what is seen of it may be older.
 	old, bound types.UID
 	// renewals of Leases, by namespace and name.
@@ -140,7 +144,7 @@ func (p *players) moves(ctx context.Context) {
 	}
 	var fit []string
 	for name, n := range p.seen {
-		if n.Labels[v1alpha1.VolumeLabelPrefix+p.known.Name] == v1alpha1.VolumeLabelValue {
+		if n.Labels[v1alpha1.VolumeLabelPrefix+p.known.Name] == v1alpha1.VolumeLabelValue && !n.Spec.Unschedulable {
 			fit = append(fit, name)
 		}
 	}
@@ -165,9 +169,16 @@ func (p *players) seeVolume(ctx context.Context, o any) {
 	p.moves(ctx)
 }
 
-// steps notes the steps of a failover that the record shows.
+// steps notes the steps of a failover, or of a planned move, that the record shows.
 func (p *players) steps(o *v1alpha1.Ownership, now time.Time) {
 	next := o.Epoch.Number > p.epoch
+	if o.Primary.Phase == v1alpha1.PrimaryActive && next {
+		p.Reach(rounds.Promoted, now)
+	}
+	if p.planned {
+		p.letsGo(o, next, now)
+		return
+	}
 	if o.FenceRequest != nil && o.FenceRequest.Epoch.Number == p.epoch {
 		p.Reach(rounds.Asked, now)
 	}
@@ -178,9 +189,6 @@ func (p *players) steps(o *v1alpha1.Ownership, now time.Time) {
 	}
 	if o.Primary.Phase == v1alpha1.PrimaryFenced || next {
 		p.Reach(rounds.Fenced, now)
-	}
-	if o.Primary.Phase == v1alpha1.PrimaryActive && next {
-		p.Reach(rounds.Promoted, now)
 	}
 }
 

@@ -141,14 +141,13 @@ func (k *kubelet) takes(p *corev1.Pod, volume *v1alpha1.Volume, reach func(step 
 }
 
 func (k *kubelet) starts(p *corev1.Pod, volume string, reach func(step string)) error {
-	conn, err := grpc.NewClient("unix://"+k.n.kept("kubelet", "plugins", v1alpha1.DiskDriverName, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := k.dial()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	calls := csi.NewNodeClient(conn)
-	devices := k.n.kept("kubelet", "plugins", "kubernetes.io", "csi", "volumeDevices")
-	stage, target := filepath.Join(devices, "staging", volume), filepath.Join(devices, "publish", volume, string(p.UID))
+	stage, target := k.paths(p, volume)
 	if err := errors.Join(os.MkdirAll(stage, 0o750), os.MkdirAll(filepath.Dir(target), 0o750)); err != nil {
 		return err
 	}
@@ -172,6 +171,58 @@ func (k *kubelet) starts(p *corev1.Pod, volume string, reach func(step string)) 
 	return k.writes(p, target)
 }
 
+func (k *kubelet) dial() (*grpc.ClientConn, error) {
+	return grpc.NewClient("unix://"+k.n.kept("kubelet", "plugins", v1alpha1.DiskDriverName, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+}
+
+// paths are those at which a kubelet has a raw block volume for a pod.
+func (k *kubelet) paths(p *corev1.Pod, volume string) (stage, target string) {
+	devices := k.n.kept("kubelet", "plugins", "kubernetes.io", "csi", "volumeDevices")
+	return filepath.Join(devices, "staging", volume), filepath.Join(devices, "publish", volume, string(p.UID))
+}
+
+// group is the control group of a pod's writer.
+func (k *kubelet) group(p *corev1.Pod) (string, error) {
+	root, err := pods()
+	return filepath.Join(root, k.n.name, string(p.UID), "writer"), err
+}
+
+// ends ends a pod, as a kubelet does after its eviction: the writer, then the pod's volume and the pod, and the volume
+// on the node. began is told when the writer has ended.
+func (k *kubelet) ends(p *corev1.Pod, volume string, began func()) error {
+	group, err := k.group(p)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(group, "cgroup.kill"), []byte("1"), 0); err != nil {
+		return err
+	}
+	if err := rounds.Until(k.ctx, again, "the writer has ended", func() bool { return os.Remove(group) == nil }); err != nil {
+		return err
+	}
+	began()
+	conn, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	calls := csi.NewNodeClient(conn)
+	stage, target := k.paths(p, volume)
+	if err := k.repeats(func() error {
+		_, err := calls.NodeUnpublishVolume(k.ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: volume, TargetPath: target})
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := k.n.env.Client.Delete(k.ctx, p, client.GracePeriodSeconds(0), client.Preconditions{UID: &p.UID}); err != nil {
+		return err
+	}
+	return k.repeats(func() error {
+		_, err := calls.NodeUnstageVolume(k.ctx, &csi.NodeUnstageVolumeRequest{VolumeId: volume, StagingTargetPath: stage})
+		return err
+	})
+}
+
 // repeats makes a call of CSI until it succeeds, with the pauses of a kubelet.
 func (k *kubelet) repeats(call func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -189,11 +240,10 @@ func (k *kubelet) repeats(call func() error) error {
 
 // writes runs the pod's writer, in a control group of its own.
 func (k *kubelet) writes(p *corev1.Pod, device string) error {
-	root, err := pods()
+	group, err := k.group(p)
 	if err != nil {
 		return err
 	}
-	group := filepath.Join(root, k.n.name, string(p.UID), "writer")
 	if err := os.MkdirAll(group, 0o755); err != nil { //nolint:gosec // as all control groups
 		return err
 	}

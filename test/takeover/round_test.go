@@ -38,14 +38,14 @@ const (
 
 func TestAnotherNodeTakesTheDiskOfALostNode(t *testing.T) {
 	p := newPlayers(t)
-	for n := 1; n <= *roundsToPlay; n++ {
-		r := p.play(t, n)
-		t.Logf("round %d: %s: %v, harm %q, failed %q", n, r.Fault, r.Steps, r.Harm, r.Failed)
+	for n := 2; n <= 2**roundsToPlay+1; n++ {
+		r := p.play(t, n/2, n%2 == 0)
+		t.Logf("round %d: %s: %v, harm %q, failed %q", r.Number, r.Fault, r.Steps, r.Harm, r.Failed)
 		if err := rounds.Append(*results, r); err != nil {
 			t.Fatal(err)
 		}
 		if r.Failed != "" || len(r.Harm) > 0 {
-			t.Fatalf("seed %d, round %d: %s %q", *seed, n, r.Failed, r.Harm)
+			t.Fatalf("seed %d, round %d: %s %q", *seed, r.Number, r.Failed, r.Harm)
 		}
 	}
 }
@@ -105,12 +105,15 @@ func newPlayers(t *testing.T) *players {
 }
 
 // play plays one round, and leaves the cluster as it was, if it can.
-func (p *players) play(t *testing.T, n int) rounds.Round {
-	r := rounds.Round{Seed: *seed, Number: n, Fault: nodeLost}
-	if (n+int(*seed))%2 == 0 { //nolint:gosec // a parity
+func (p *players) play(t *testing.T, n int, planned bool) rounds.Round {
+	r, run := rounds.Round{Seed: *seed, Number: n, Fault: nodeLost}, p.run
+	switch {
+	case planned:
+		r.Fault, run = rounds.Planned, p.drains
+	case (n+int(*seed))%2 == 0: //nolint:gosec // a parity
 		r.Fault = bothLost
 	}
-	if err := p.run(t, &r); err != nil {
+	if err := run(t, &r); err != nil {
 		r.Failed = err.Error()
 	}
 	r.Harm = p.harm(&r)
@@ -143,15 +146,7 @@ func (p *players) run(t *testing.T, r *rounds.Round) error {
 	if err != nil {
 		return err
 	}
-	err = rounds.Until(ctx, takeover, "another writer has written", func() bool {
-		when, written := victim.heard.After(term)
-		if written {
-			p.Reach(rounds.Written, when)
-		}
-		return written
-	})
-	r.Steps, r.Gap = p.List(), victim.heard.Gap(at).Round(time.Millisecond).Seconds()
-	if err != nil {
+	if err := p.succeeds(ctx, r, term, at); err != nil {
 		return err
 	}
 	after, err := p.changes(ctx)
@@ -159,7 +154,6 @@ func (p *players) run(t *testing.T, r *rounds.Round) error {
 		return err
 	}
 	r.Changes = after.Since(before)
-	r.Moved = true
 	healed := time.Now()
 	if err := victim.boots(t); err != nil {
 		return err
@@ -172,6 +166,20 @@ func (p *players) run(t *testing.T, r *rounds.Round) error {
 	return nil
 }
 
+// succeeds waits until a writer after the one of a term has written.
+func (p *players) succeeds(ctx context.Context, r *rounds.Round, term int64, began time.Time) error {
+	heard := p.nodes[0].heard
+	err := rounds.Until(ctx, takeover, "another writer has written", func() bool {
+		when, written := heard.After(term)
+		if written {
+			p.Reach(rounds.Written, when)
+		}
+		return written
+	})
+	r.Steps, r.Gap, r.Moved = p.List(), heard.Gap(began).Round(time.Millisecond).Seconds(), err == nil
+	return err
+}
+
 // lose takes the power of a node.
 func (p *players) lose(victim *node) (time.Time, error) {
 	p.mu.Lock()
@@ -179,7 +187,7 @@ func (p *players) lose(victim *node) (time.Time, error) {
 	if p.pod == nil {
 		return time.Time{}, errors.New("no pod is there")
 	}
-	p.epoch, p.lost, p.old = p.known.Status.Ownership.Epoch.Number, victim.name, p.pod.UID
+	p.epoch, p.lost, p.planned, p.old = p.known.Status.Ownership.Epoch.Number, victim.name, false, p.pod.UID
 	at, err := victim.loses()
 	p.Begin(at)
 	return at, err

@@ -2,6 +2,7 @@ package pooled_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -46,7 +47,7 @@ func newFleet(t *testing.T, names ...string) fleet {
 		f[name] = n.Pools
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
-		go func() { served <- s.Serve(ctx, doors[name], n.Stock(), owners) }()
+		go func() { served <- s.Serve(ctx, doors[name], muted{n.Stock()}, owners) }()
 		t.Cleanup(func() {
 			cancel()
 			must(t, <-served)
@@ -202,6 +203,10 @@ func (slow) Send(_ context.Context, _ provision.SendRequest, pipe *os.File) erro
 // Receive does not read: time in a bubble stands still while a pipe of the system is read.
 func (slow) Receive(ctx context.Context, h provision.StreamHeader, _ *os.File) error {
 	text, _, _ := strings.Cut(h.Volume, "-")
+	if text == "deaf" {
+		time.Sleep(hangs)
+		return errors.New("the disk is back")
+	}
 	lasts, err := time.ParseDuration(text)
 	if err != nil {
 		return err

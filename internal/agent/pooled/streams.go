@@ -93,7 +93,7 @@ func (s *Streams) fetch(ctx context.Context, r provision.Replicator, f owner.Fet
 	}
 	ask := wire.Stream{Volume: f.Volume, From: f.From, Epoch: f.Epoch, Base: f.Base, Target: f.To, Format: r.Abilities().Format}
 	sink := taking{&copies.Sink{Copies: r, Node: s.identity.Node, Volume: f.Volume, Limits: limits}, turn}
-	received, err := stream.Receive(ctx, link, ask, sink, stream.Options{})
+	received, err := stream.Receive(ctx, link, ask, sink, stream.Options{Progress: func(stream.Progress) { turn.moves() }})
 	if received.Committed {
 		return nil // what the sender was told does not matter any more
 	}
@@ -130,18 +130,29 @@ func (q queued) Open(ctx context.Context, want wire.Want) (stream.Source, error)
 		leave()
 		return nil, err
 	}
-	return placed{source, leave}, nil
+	return placed{source, leave, time.AfterFunc(hung, leave)}, nil
 }
 
-// placed is a source that gives its place back at its end.
+// placed is a source that gives its place back at its end, or when it has not moved for long.
 type placed struct {
 	stream.Source
 	leave func()
+	watch *time.Timer
+}
+
+// Read implements stream.Source.
+func (p placed) Read(b []byte) (int, error) {
+	n, err := p.Source.Read(b)
+	if n > 0 {
+		p.watch.Reset(hung)
+	}
+	return n, err
 }
 
 // Close implements stream.Source.
 func (p placed) Close(committed bool) error {
 	defer p.leave()
+	defer p.watch.Stop()
 	return p.Source.Close(committed)
 }
 

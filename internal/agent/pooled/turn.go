@@ -16,6 +16,10 @@ const (
 	// returns is how long a sender keeps its place for a stream that has none to receive any more. It is longer than
 	// answers: a place that another stream keeps in vain is given back by then.
 	returns = 15 * time.Second
+	// hung is how long a stream keeps its place while no byte of it moves. Each end gives a stream up before, so this one
+	// waits for a pool that hangs and for processes that nothing can end. It stays until the pool is back, and others
+	// go on: the places are the node's, and its other pools work.
+	hung = 15 * time.Minute
 	// standing is how many streams of this node wait without a place at one sender, beside those that a pod waits for.
 	// The other connections that the sender allows are for streams that have a place, and for pods.
 	standing = connections / 2
@@ -39,6 +43,8 @@ type turn struct {
 	quit func()
 	// over: it does not wait any more.
 	over bool
+	// watch gives the place back when the stream has not moved for long, nil before it began.
+	watch *time.Timer
 }
 
 // enter waits for a place.
@@ -80,6 +86,15 @@ func (t *turn) begin(ctx context.Context) (err error) {
 	return nil
 }
 
+// moves is told that the stream began, or has moved.
+func (t *turn) moves() {
+	if t.watch == nil {
+		t.watch = time.AfterFunc(hung, t.leave)
+		return
+	}
+	t.watch.Reset(hung)
+}
+
 // rest ends the wait, and says whether the stream has a place.
 func (t *turn) rest() bool {
 	t.mu.Lock()
@@ -92,6 +107,9 @@ func (t *turn) rest() bool {
 }
 
 func (t *turn) end() {
+	if t.watch != nil {
+		t.watch.Stop()
+	}
 	if t.rest() {
 		t.leave()
 	}
@@ -108,6 +126,7 @@ func (s taking) Begin(ctx context.Context, h stream.Header) (stream.Intake, erro
 	if err := s.turn.begin(ctx); err != nil {
 		return nil, err
 	}
+	s.turn.moves()
 	return s.Sink.Begin(ctx, h)
 }
 

@@ -154,7 +154,7 @@ func TestATaintFencesThePrimaryOnARealAPIServer(t *testing.T) {
 		t.Error("the pod of the standby was ended")
 	}
 	s.await("tainted -> the record has been Fenced, once", began, func() bool {
-		return slices.Equal(s.taken(), []string{"Fenced, losses 0, expires false"})
+		return slices.Equal(s.taken(), []string{"Fenced, losses 0, expires true"})
 	})
 }
 

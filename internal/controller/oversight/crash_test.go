@@ -86,7 +86,7 @@ func failover(t *testing.T, k *kill) (e ending) {
 		settles() // the end of the pods brings the next question
 		w.becomes(func(v *ownership.Volume) {
 			v.Epoch, v.Primary = lineage.Epoch{Number: 3, ID: "three"}, ownership.Primary{Node: "n2", Boot: "b", Phase: ownership.Active}
-			v.Lineage = v.Lineage.Extend(lineage.Branch{Epoch: v.Epoch})
+			v.Lineage, v.ExpireAt = v.Lineage.Extend(lineage.Branch{Epoch: v.Epoch}), time.Time{}
 		})
 		edits(w, node("n1"), func(n *corev1.Node) { n.Spec.Taints = nil })
 		w.dead["n1"] = false
@@ -161,8 +161,8 @@ func TestOfTwoControllersOneTakesEachStep(t *testing.T) {
 		both()
 		w.becomes(func(v *ownership.Volume) { v.Replicas[1].Fenced = v.Epoch })
 		both()
-		both() // without the pod the attachments are unused
-		want := []string{"Active, request true, expires false", "Fenced, request false, expires false", "Fenced, request false, expires true", "pod ended"}
+		both() // without the pod the attachments are unused, and the fence has said when they go
+		want := []string{"Active, request true, expires false", "Fenced, request false, expires true", "pod ended"}
 		slices.Sort(taken) // what is noted of two writes at once has no order
 		if diff := cmp.Diff(want, taken); diff != "" {
 			t.Error(diff)

@@ -214,6 +214,12 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 			question: question{facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released), func(v *ownership.Volume) { v.ExpireAt = at.Add(time.Minute) })}},
 			action:   nothing, want: time.Minute,
 		},
+		"a node shall take it before its attachments expire": {
+			question: question{facts: ownership.ControllerFacts{
+				Record: shared(phase(ownership.Released), func(v *ownership.Volume) { v.ExpireAt = at.Add(ownership.ExpireAfter + 3*time.Second) }), Wanted: []string{"n1"},
+			}},
+			action: nothing, want: 3 * time.Second,
+		},
 		"a replica's node is lost for a minute": {
 			question: question{facts: ownership.ControllerFacts{Nodes: []ownership.Machine{{Name: "n2", Lost: true, LostFor: time.Minute}, {Name: "n9", Lost: true}}}},
 			action:   nothing, want: ownership.RebuildDelay - time.Minute,

@@ -227,7 +227,11 @@ func next(q *question, a *ownership.Action) time.Duration {
 		due = append(due, seldom)
 	}
 	if e := f.Record.ExpireAt; !e.IsZero() {
-		due = append(due, max(soon, e.Sub(f.Now)))
+		left := e.Sub(f.Now)
+		if len(f.Wanted) > 0 {
+			left -= ownership.ExpireAfter // see the rule expire
+		}
+		due = append(due, max(soon, left))
 	}
 	due = append(due, rebuilds(f)...)
 	if meta.IsStatusConditionTrue(q.volume.Status.Conditions, v1alpha1.ConditionReplicaAway) {

@@ -86,10 +86,10 @@ func TestUnpublishingKeepsTheAttachmentsAndBeginsTheirDeadline(t *testing.T) {
 			}
 		}
 		o := w.volume().Status.Ownership
-		if w.attachments() != "n1 Ready, n2 Ready" || o.ExpireAt == nil || time.Until(o.ExpireAt.Time) > ownership.ExpireAfter {
+		if w.attachments() != "n1 Ready, n2 Ready" || o.ExpireAt == nil || time.Until(o.ExpireAt.Time) > ownership.ClaimWithin+ownership.ExpireAfter {
 			t.Errorf("attached are %s until %v", w.attachments(), o.ExpireAt)
 		}
-		w.passes(ownership.ExpireAfter)
+		w.passes(ownership.ClaimWithin + ownership.ExpireAfter)
 		w.oversees(r.Reconciler)
 		if got := w.attachments(); got != "n1 Removing, n2 Removing" {
 			t.Errorf("after the deadline attached are %s", got)

@@ -54,6 +54,7 @@ func RunReplication(t *testing.T, start func(*testing.T) [2]ReplicaNode) {
 		"a stream that does not fit the copy is refused":                    refusesWrongStreams,
 		"a stream to a copy that holds other data is refused":               refusesOverData,
 		"a damaged stream changes nothing":                                  refusesDamage,
+		"an epoch that begins meanwhile does not undo a stream":             outlivesItsEpoch,
 		"a stream that was cut off leaves the copy as it was":               survivesCuts,
 		"what was received half can be removed":                             aborts,
 		"a stream that comes twice is refused the second time":              refusesReplay,

@@ -72,10 +72,11 @@ func (r Record) Begin(h provision.StreamHeader, place uint64, now time.Time) Rec
 	return n
 }
 
-// Resumes says whether a stream goes on where the one that was received half ended.
+// Resumes says whether a stream goes on where the one that was received half ended. The epoch may be another one: the
+// points are the same, and May says whether they still are of the copy's history.
 func (r Record) Resumes(h provision.StreamHeader) bool {
 	have := r.Receiving
-	return have != nil && have.Base == h.Base && have.Target == h.Target && have.Epoch == h.Promise.Epoch && have.From == h.From && have.Size == h.Size
+	return have != nil && have.Base == h.Base && have.Target == h.Target && have.From == h.From && have.Size == h.Size
 }
 
 // Received returns the record after a stream was applied into a place: the point and the promise come

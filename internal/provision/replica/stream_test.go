@@ -102,7 +102,7 @@ func TestAStreamGoesOnOnlyWhereThatStreamEnded(t *testing.T) {
 		"nothing begun":  {receiver(1), h, false},
 		"another base":   {begun, stream(0, 2), false},
 		"another target": {begun, stream(1, 3), false},
-		"another epoch":  {begun, headed(h, func(h *provision.StreamHeader) { h.Promise.Epoch = two }), false},
+		"another epoch":  {begun, headed(h, func(h *provision.StreamHeader) { h.Promise.Epoch = two }), true},
 		"another sender": {begun, headed(h, func(h *provision.StreamHeader) { h.From = "n9" }), false},
 		"another size":   {begun, headed(h, func(h *provision.StreamHeader) { h.Size++ }), false},
 	} {

@@ -47,7 +47,6 @@ var courses = map[wire.Reason]Course{
 
 	wire.WrongStream: {Decide, false},
 	wire.WrongVolume: {Decide, false},
-	wire.StaleEpoch:  {Decide, false},
 	wire.RivalEpoch:  {Decide, false},
 	wire.WrongBase:   {Decide, false},
 	wire.WrongTarget: {Decide, false},

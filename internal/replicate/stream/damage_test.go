@@ -155,8 +155,8 @@ var classes = []class{
 	edited("wrong target", 30, wire.WrongTarget, func(f raw, chance *rand.Rand) raw {
 		return offered(f, func(o *wire.Offer) { o.Target = otherPoint(o.Target, chance) })
 	}),
-	edited("old epoch", 50, wire.StaleEpoch, func(f raw, _ *rand.Rand) raw {
-		return offered(f, func(o *wire.Offer) { o.Epoch = epoch1 })
+	edited("no epoch", 50, wire.BadMessage, func(f raw, _ *rand.Rand) raw {
+		return offered(f, func(o *wire.Offer) { o.Epoch = lineage.Epoch{} })
 	}),
 	edited("rival epoch", 30, wire.RivalEpoch, func(f raw, chance *rand.Rand) raw {
 		return offered(f, func(o *wire.Offer) { o.Epoch.ID = fmt.Sprint("x", chance.IntN(99)) })

@@ -100,7 +100,7 @@ func TestBothEndsTellWhyAStreamEnded(t *testing.T) {
 		"the peer has no replica":                         {change: func(e *ends) { e.from.replicas = nil }, want: wire.NotReplica},
 		"the peer asks for a volume it has no replica of": {change: func(e *ends) { e.ask.Volume = "pvc-2" }, want: wire.NotReplica},
 		"the snapshot is gone":                            {change: func(e *ends) { delete(e.from.snapshots, target) }, want: wire.NoSnapshot},
-		"the sender's epoch is old":                       {change: func(e *ends) { e.from.epoch = epoch1 }, want: wire.StaleEpoch},
+		"the sender names no epoch":                       {change: func(e *ends) { e.from.epoch = lineage.Epoch{} }, want: wire.BadMessage},
 		"the sender's epoch is of a restored backup": {
 			change: func(e *ends) { e.from.epoch = lineage.Epoch{Number: 2, ID: "other"} }, want: wire.RivalEpoch},
 		"the receiver's pool does not say what it has": {

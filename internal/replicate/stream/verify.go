@@ -29,12 +29,12 @@ func Verify(want wire.Want, half *Half, peer string, o wire.Offer) error {
 	return verifyStart(want.Resume, half, o)
 }
 
-// verifyEpoch is the part of ownership.Receive that needs no record: an epoch older than the promise is
-// that of a node which was replaced, one of its number with another id comes from a restored backup.
+// verifyEpoch is the part of ownership.Receive that needs no record: of two epochs of one number, one comes from a
+// restored backup. An epoch older than the promise may still have what the receiver's history has.
 func verifyEpoch(promised, offered lineage.Epoch) error {
 	switch {
-	case offered.Number < promised.Number:
-		return wire.Errorf(wire.StaleEpoch, "the sender is in epoch %s, and this node has promised to obey %s", offered, promised)
+	case offered.IsZero():
+		return wire.Errorf(wire.BadMessage, "the sender names no epoch")
 	case offered.Number == promised.Number && offered.ID != promised.ID:
 		return wire.Errorf(wire.RivalEpoch, "the sender is in epoch %s, and this node has promised to obey %s", offered, promised)
 	}
@@ -49,15 +49,14 @@ func verifyStart(resume wire.Resume, half *Half, o wire.Offer) error {
 		return nil
 	case o.Form != wire.Resumed || o.Offset != resume.Offset:
 		return wire.Errorf(wire.WrongResume, "the offer is %s from byte %d, and this node goes on from byte %d", o.Form, o.Offset, resume.Offset)
-	case o.Epoch != half.Stream.Epoch:
-		return wire.Errorf(wire.WrongResume, "the stream began in epoch %s, and its rest would come from epoch %s", half.Stream.Epoch, o.Epoch)
 	}
 	return nil
 }
 
 // Continues decides whether a half stream may be continued by the stream to be asked for: only the
 // same snapshots of the same volume, from the same node. Another node's bytes for the same snapshots may
-// differ. It returns nil or a *wire.Error that says why the half stream is of no use any more.
+// differ. The epoch in which it began may be over: a snapshot stays the same, and the sink asks the rules whether it
+// still is one of the volume's. It returns nil or a *wire.Error that says why the half stream is of no use any more.
 func Continues(s wire.Stream, half Half) error {
 	h := half.Stream
 	h.ID, h.Epoch = s.ID, s.Epoch
@@ -67,7 +66,7 @@ func Continues(s wire.Stream, half Half) error {
 	case half.Resume.IsZero():
 		return wire.Errorf(wire.WrongResume, "the half stream of volume %s has no bytes", h.Volume)
 	}
-	return verifyEpoch(s.Epoch, half.Stream.Epoch)
+	return nil
 }
 
 // verifyWant decides whether a request may be looked at: it names this node and the peer.

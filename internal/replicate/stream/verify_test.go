@@ -33,9 +33,9 @@ func TestAnOfferIsComparedWithTheRequestPartByPart(t *testing.T) {
 		"no base":            {change: func(o *wire.Offer) { o.Base = lineage.Point{} }, want: wire.WrongBase},
 		"another target":     {change: func(o *wire.Offer) { o.Target.Seq++ }, want: wire.WrongTarget},
 		"another format":     {change: func(o *wire.Offer) { o.Format = "zfs" }, want: wire.WrongFormat},
-		"an older epoch":     {change: func(o *wire.Offer) { o.Epoch = epoch1 }, want: wire.StaleEpoch},
+		"an older epoch":     {change: func(o *wire.Offer) { o.Epoch = epoch1 }},
 		"a rival epoch":      {change: func(o *wire.Offer) { o.Epoch.ID = "other" }, want: wire.RivalEpoch},
-		"no epoch":           {change: func(o *wire.Offer) { o.Epoch = lineage.Epoch{} }, want: wire.StaleEpoch},
+		"no epoch":           {change: func(o *wire.Offer) { o.Epoch = lineage.Epoch{} }, want: wire.BadMessage},
 		"a rest of nothing":  {change: func(o *wire.Offer) { o.Form = wire.Resumed }, want: wire.WrongResume},
 	}
 	for name, test := range tests {
@@ -61,7 +61,8 @@ func TestTheRestOfAStreamIsItsOwn(t *testing.T) {
 		"the whole stream":               {change: func(o *wire.Offer) { o.Form, o.Offset = wire.Incremental, 0 }, want: wire.WrongResume},
 		"a whole stream from the middle": {change: func(o *wire.Offer) { o.Form = wire.Incremental }, want: wire.WrongResume},
 		"from another byte":              {change: func(o *wire.Offer) { o.Offset++ }, want: wire.WrongResume},
-		"of a newer epoch":               {change: func(o *wire.Offer) { o.Epoch = lineage.Epoch{Number: 3, ID: "three"} }, want: wire.WrongResume},
+		"of a newer epoch":               {change: func(o *wire.Offer) { o.Epoch = lineage.Epoch{Number: 3, ID: "three"} }},
+		"of an older epoch":              {change: func(o *wire.Offer) { o.Epoch = epoch1 }},
 	}
 	for name, test := range tests {
 		want, offer, half := asked()

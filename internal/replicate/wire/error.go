@@ -36,8 +36,6 @@ const (
 	WrongStream Reason = "WrongStream"
 	// WrongVolume: the offer is of another volume.
 	WrongVolume Reason = "WrongVolume"
-	// StaleEpoch: the sender's epoch is older than the receiver's promise.
-	StaleEpoch Reason = "StaleEpoch"
 	// RivalEpoch: the sender's epoch has the number of the receiver's promise and another id.
 	RivalEpoch Reason = "RivalEpoch"
 	// WrongBase: the increment begins at another snapshot than the receiver's newest.

@@ -22,7 +22,7 @@ func main() {
 	if *native {
 		err = renderNative(filepath.Join(*dir, "failover-native"))
 	} else {
-		err = render(filepath.Join(*dir, "failover"), rounds.Page)
+		err = renderGuests(filepath.Join(*dir, "failover"))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-failover:", err)
@@ -43,14 +43,28 @@ func renderNative(path string) error {
 	return render(path, func(w io.Writer, all []rounds.Round) { rounds.Native(w, all, quiet) })
 }
 
-// render makes the page at a path of the rounds beside it.
-func render(path string, write func(io.Writer, []rounds.Round)) (err error) {
-	lines, err := os.Open(path + ".jsonl")
+// renderGuests makes the page at a path of the rounds, and of those that they are compared with.
+func renderGuests(path string) error {
+	beside, err := read(path + "-beside.jsonl")
 	if err != nil {
 		return err
 	}
+	return render(path, func(w io.Writer, all []rounds.Round) { rounds.Page(w, all, beside) })
+}
+
+// read reads a file of rounds.
+func read(path string) (all []rounds.Round, err error) {
+	lines, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
 	defer func() { err = errors.Join(err, lines.Close()) }()
-	all, err := rounds.Read(lines)
+	return rounds.Read(lines)
+}
+
+// render makes the page at a path of the rounds beside it.
+func render(path string, write func(io.Writer, []rounds.Round)) error {
+	all, err := read(path + ".jsonl")
 	if err != nil {
 		return err
 	}
