@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,7 @@ var faults = []fault{
 	{name: "power off, controllers killed", moves: mustMove, boots: true, begin: all(lab("power", "off"), later(15*time.Second, killControllers)), ends: lab("power", "on")},
 	{name: "power off, target restarted", moves: mustMove, boots: true, begin: all(lab("power", "off"), later(10*time.Second, restartTarget)), ends: lab("power", "on")},
 	{name: "network cut, Node deleted", moves: mustMove, begin: all(lab("cut"), deleteNode), ends: all(lab("heal"), kill("-x", "kubelet"))},
+	{name: "network cut, healed when a standby is asked", begin: all(lab("cut"), asked, lab("heal")), from: 20 * time.Second, to: 20 * time.Second},
 	{name: "power off and on at once", boots: true, begin: all(lab("power", "off"), lab("power", "on")), from: 10 * time.Second, to: 10 * time.Second},
 	{name: "agent killed, cut from the peers", moves: mustStay, begin: all(kill("-f", "berth agent --driver=disk"), part("cut", "peers")), ends: part("heal", "peers"), from: 40 * time.Second, to: 40 * time.Second},
 }
@@ -98,6 +100,13 @@ func kill(which ...string) func(context.Context, *round) error {
 func killControllers(ctx context.Context, r *round) error {
 	return r.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("berth-system"),
 		client.MatchingLabels{"app.kubernetes.io/component": "disk-controller"}, client.GracePeriodSeconds(0))
+}
+
+// asked waits until a standby is to shut the victim out. It will have done so when the victim notices that it is back.
+func asked(ctx context.Context, r *round) error {
+	return rounds.Until(ctx, takeover, "a standby is asked", func() bool {
+		return slices.ContainsFunc(r.List(), func(s rounds.Step) bool { return s.Name == rounds.Asked })
+	})
 }
 
 func restartTarget(ctx context.Context, r *round) error {
