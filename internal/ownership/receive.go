@@ -14,11 +14,7 @@ type Stream struct {
 // know that it has been replaced. A sender of an older epoch is believed about a point of the receiver's own history: all
 // nodes have the same data there. So an epoch that begins while a copy is made does not undo the work of hours.
 func Receive(c *Copy, mounted bool, s *Stream) (accept bool, why Why) {
-	p, tip := &s.Promise, c.Tip()
-	history := p.Lineage
-	if s.stale(c) {
-		history = c.Promise.Lineage
-	}
+	p, tip, history := &s.Promise, c.Tip(), s.history(c)
 	switch {
 	case mounted || c.Dirty:
 		return false, Why{Reason: CopyInUse}
@@ -44,6 +40,14 @@ func Receive(c *Copy, mounted bool, s *Stream) (accept bool, why Why) {
 
 // stale tells whether the sender's epoch is older than the receiver's promise.
 func (s *Stream) stale(c *Copy) bool { return s.Promise.Epoch.Number < c.Promise.Epoch.Number }
+
+// history is that of the receiver or of the sender, whichever is in the later epoch.
+func (s *Stream) history(c *Copy) lineage.Lineage {
+	if s.stale(c) {
+		return c.Promise.Lineage
+	}
+	return s.Promise.Lineage
+}
 
 // rivals tells whether two epochs have one number: one of them comes from a restored backup.
 func rivals(a, b lineage.Epoch) bool { return a.Number == b.Number && a.ID != b.ID }

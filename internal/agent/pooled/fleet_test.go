@@ -204,7 +204,7 @@ func (slow) Send(_ context.Context, _ provision.SendRequest, pipe *os.File) erro
 func (slow) Receive(ctx context.Context, h provision.StreamHeader, _ *os.File) error {
 	text, _, _ := strings.Cut(h.Volume, "-")
 	if text == "deaf" {
-		time.Sleep(hangs)
+		<-time.After(hangs)
 		return errors.New("the disk is back")
 	}
 	lasts, err := time.ParseDuration(text)

@@ -43,7 +43,7 @@ func (m mute) Read([]byte) (int, error) {
 
 // Close implements stream.Source.
 func (m mute) Close(committed bool) error {
-	time.Sleep(hangs)
+	<-time.After(hangs)
 	return m.Source.Close(committed)
 }
 

@@ -226,13 +226,7 @@ func next(q *question, a *ownership.Action) time.Duration {
 		f.Record.Sharing.ManyWriters && len(f.Record.Writing()) > 0: // that a node has given its epoch up, only the node says
 		due = append(due, seldom)
 	}
-	if e := f.Record.ExpireAt; !e.IsZero() {
-		left := e.Sub(f.Now)
-		if len(f.Wanted) > 0 {
-			left -= ownership.ExpireAfter // see the rule expire
-		}
-		due = append(due, max(soon, left))
-	}
+	due = append(due, expires(f)...)
 	due = append(due, rebuilds(f)...)
 	if meta.IsStatusConditionTrue(q.volume.Status.Conditions, v1alpha1.ConditionReplicaAway) {
 		due = append(due, later) // another process wrote it, and this one may not have seen the node fall silent
@@ -241,6 +235,19 @@ func next(q *question, a *ownership.Action) time.Duration {
 		return 0
 	}
 	return slices.Min(due)
+}
+
+// expires is when the attachments go, or when that is called off because a pod wants the volume.
+func expires(f *ownership.ControllerFacts) []time.Duration {
+	e := f.Record.ExpireAt
+	switch left := e.Sub(f.Now); {
+	case e.IsZero():
+		return nil
+	case len(f.Wanted) > 0:
+		return []time.Duration{max(soon, left-ownership.ExpireAfter)}
+	default:
+		return []time.Duration{max(soon, left)}
+	}
 }
 
 // rebuilds are when replicas on lost nodes are to be replaced.
