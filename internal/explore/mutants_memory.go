@@ -38,6 +38,16 @@ var memoryMutants = []Mutant{
 		r.Unstage = r.Unstage.Alter("close copy", onlyLast(closing))
 		r.Stage = r.Stage.Alter("restart", onlyLast(claimed))
 	}},
+	{"gone-and-wanted", "an epoch is given up when no pod waits for it, and not before", func(r *Rules) {
+		r.Tend = r.Tend.Alter("give up", func(old nodeRule) nodeRule {
+			return func(f *ownership.NodeFacts) (ownership.Action, bool) {
+				if f.Wanted {
+					return ownership.Action{}, false
+				}
+				return old(f)
+			}
+		})
+	}},
 	{"promise-without-losses", "what was given up is written in the record, and that is enough", func(r *Rules) {
 		r.Stage, r.Unstage = r.Stage.Alter("promise", oblivious), r.Unstage.Alter("promise", oblivious)
 		r.Tend = r.Tend.Alter("promise", oblivious)

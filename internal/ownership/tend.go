@@ -87,8 +87,16 @@ func shutOut(f *NodeFacts) bool {
 	return d.Holder != 0 || f.Record.Sharing.Persistent
 }
 
+// giveUp ends an epoch that no pod uses here, or that the node cannot use: after a backup its entry may be on its way out
+// of the record, and it leaves once no epoch is open. Then a pod that waits gets a new one.
 func giveUp(f *NodeFacts) (Action, bool) {
-	if f.Wanted || f.Mounted || !f.Record.ownedBy(f.Me) {
+	e, _ := f.Record.Replica(f.Me)
+	switch {
+	case f.Mounted || !f.Record.ownedBy(f.Me):
+		return next()
+	case e.State == Gone:
+		return Action{Verb: GiveUp, Why: Why{Reason: CopyGone, Node: f.Me}}, true
+	case f.Wanted:
 		return next()
 	}
 	return Action{Verb: GiveUp, Why: Why{Reason: NotWanted}}, true

@@ -36,6 +36,7 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 		"to say so once":                                                      {on("a", said, with(promised(said), opened(e2), func(c *Copy) { c.Closed = e2 })), verdict{Nothing, Settled}},
 		"to say nothing of a fenced epoch of another node":                    {on("b", fenced, with(promised(fenced))), verdict{Nothing, Settled}},
 		"to close an epoch when the device refuses the node":                  {on("a", volume(owned(Active), shared), with(opened(e2)), attached(Key{Node: "b", Epoch: e2, Fence: true}), mounted), verdict{Close, ShutOut}},
+		"to release an epoch whose entry is gone, though a pod waits":         {on("a", volume(owned(Active), state("a", Gone)), wanted, with(promised(active), opened(e2))), verdict{GiveUp, CopyGone}},
 		"to release an epoch that no pod on the node wants":                   {on("a", active, with(promised(active), opened(e2))), verdict{GiveUp, NotWanted}},
 		"to shut a writer out when the controller asks":                       {on("b", disk, with(promised(disk)), attached(Key{Node: "a", Epoch: e2}), registered(Key{Node: "b", Epoch: e2, Fence: true})), verdict{Reserve, ShuttingOut}},
 		"to report that the writer is shut out":                               {on("b", disk, with(promised(disk)), holding(Key{Node: "b", Epoch: e2, Fence: true})), verdict{Record, ShuttingOut}},
