@@ -64,6 +64,7 @@ func (w agents) think(i int, stale uint8) bool {
 	w.diskJudge().checkShutsOut(i, &a, read.volume)
 	w.diskJudge().checkSaysFenced(i, &a)
 	w.copyJudge().checkHeld(i, &a)
+	w.copyJudge().checkShared(i, &a, read.volume)
 	if a.Verb <= ownership.Refuse || a.Verb == ownership.Pull && w.wire().underway(i, a.To) {
 		w.tell(i, "decides", a)
 		return false

@@ -217,14 +217,22 @@ func (w copyJudge) checkDrop(i int, points []lineage.Point) {
 			w.fail("retention: %s dropped the recovery point", names[i])
 		}
 	}
-	for j := 0; j < w.cfg.Nodes && v != nil; j++ {
+}
+
+// checkShared judges the decision to drop snapshots: none is all that another node has in common, by the record that was
+// read. Of a report that comes later the node could not know, and that costs a copy in full.
+func (w copyJudge) checkShared(i int, a *ownership.Action, v *ownership.Volume) {
+	if a.Verb != ownership.Drop || v == nil {
+		return
+	}
+	for j := 0; j < w.cfg.Nodes; j++ {
 		e, ok := v.Replica(names[j])
 		if j == i || !ok || !steps(stateSteps, ownership.Ready, e.State) || !w.nodes[j].copy.Exists {
 			continue
 		}
 		o := &w.nodes[j].copy
-		common := lineage.Common(n.copy.Points, o.Points)
-		for _, p := range points {
+		common := lineage.Common(w.nodes[i].copy.Points, o.Points)
+		for _, p := range a.Points {
 			if p == common && o.Tip() == e.Point && o.Tip() == p {
 				w.fail("retention: %s dropped %v, all that it shared with %s", names[i], p, names[j])
 			}
