@@ -25,9 +25,9 @@ const (
 	plainPods = 3
 	// evicted is how long Kubernetes lets a pod stay on a node that is lost, in seconds.
 	evicted = int64(300)
-	// forced is how long stock Kubernetes may take: to call the node lost, to evict the pod, and to detach by force a
-	// volume that the node may still use.
-	forced = 25 * time.Minute
+	// forced is how long stock Kubernetes may take. All of its time-outs have passed by then: a node is lost after 50 s,
+	// its pods are evicted after five minutes, and a volume is detached by force after another six.
+	forced = 13 * time.Minute
 )
 
 func TestWhatAFailoverIsComparedWith(t *testing.T) {
