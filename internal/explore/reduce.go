@@ -12,8 +12,8 @@ import "berth.dev/berth/internal/ownership"
 //     of a branch, and none changes the same state: it may as well follow the
 //     decision at once. A crash before it is a crash before the decision. An opening that registers at a disk is
 //     seen by all.
-//   - A stream from an epoch older than the receiver's promise is refused whenever
-//     it comes, because promises only grow.
+//   - A stream from an epoch older than the receiver's promise, to a point that the promise left out, is refused
+//     whenever it comes, because promises only grow.
 //
 // The last two do not hold if a backup takes numbers back or a copy is lost. The
 // second does not hold either where a clock may stop a node between the two.
@@ -46,7 +46,7 @@ func (w *World) reduce(ahead *horizon, note func(Kind, int)) {
 // about a receiver with nothing else in the way, because they may be a mutant's.
 func (w wire) outdated(s *stream) bool {
 	c := w.nodes[s.to].copy
-	if s.header.Promise.Epoch.Number >= c.Promise.Epoch.Number {
+	if s.header.Promise.Epoch.Number >= c.Promise.Epoch.Number || c.Promise.Lineage.Contains(s.header.Target) {
 		return false
 	}
 	c.Dirty = false

@@ -15,7 +15,7 @@ type Copy struct {
 	// Size is how many bytes the node has made for the data, zero if none yet. No copy shrinks.
 	Size int64
 	// Promise is the newest epoch the node has heard of. It takes no data from
-	// an older one.
+	// an older one but what the promise's history has.
 	Promise Promise
 	// Opened is the epoch in which this copy was last made writable here. Closed is
 	// the newest epoch of its own that the node gave up, written or not: it never

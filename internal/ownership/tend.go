@@ -19,7 +19,7 @@ var TendRules = Chain[NodeFacts]{
 	{"activate again", activateAgain},    // a backup forgot that the epoch is written
 	{"give up", giveUp},                  // an epoch that is not used here any more
 	{"delete", deleteCopy},               //
-	{"promise", adoptPromise},            // refuse older epochs from now on
+	{"promise", adoptPromise},            // refuse what the epoch left out from now on
 	{"fence request", executeFence},      // shut out a writer at the device
 	{"put branch aside", putBranchAside}, // before the copy that holds it may go
 	{"leave", leave},                     // removal, second phase

@@ -82,8 +82,8 @@ type Replicator interface {
 	// Receive applies the stream that a header describes, read from a pipe until its end. Before the
 	// first byte it refuses, with ErrConflict, whatever ownership.Receive refuses, a stream of another
 	// format, a volume that is smaller than the sender's, and a volume that holds data and is no copy.
-	// It asks again when all bytes are there. Then the point, the header's promise and the removal of
-	// older points by a full stream become durable in one step. Until that step the copy is as it was.
+	// It asks again when all bytes are there. Then the point, the removal of older points by a full
+	// stream, and the header's promise, if the copy's own is not newer, become durable in one step. Until that step the copy is as it was.
 	//
 	// The volume exists: Create made it, so its room is charged. A stream that ends too early or is
 	// damaged is ErrInvalid, and changes nothing. What was received of it stays, as State tells, if it

@@ -63,9 +63,5 @@ func attachedTo(b *bench, volume string) (nodes []string) {
 // cordon keeps new pods away from a node, or lets them come again.
 func cordon(b *bench, node string, away bool) {
 	b.Helper()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	b.must(b.Get(b.ctx, client.ObjectKeyFromObject(n), n), "reading the Node")
-	before := n.DeepCopy()
-	n.Spec.Unschedulable = away
-	b.must(b.Patch(b.ctx, n, client.MergeFrom(before)), "patching the Node")
+	b.must(cluster.Cordon(b.ctx, b, node, away), "patching the Node")
 }

@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -25,16 +27,16 @@ const (
 	plainPods = 3
 	// evicted is how long Kubernetes lets a pod stay on a node that is lost, in seconds.
 	evicted = int64(300)
-	// forced is how long stock Kubernetes may take. All of its time-outs have passed by then: a node is lost after 50 s,
-	// its pods are evicted after five minutes, and a volume is detached by force after another six.
+	// forced is how long stock Kubernetes may take. A node is lost after 50 s, its pods are evicted after five minutes, and
+	// six more go by after which it detaches by force what no pod has any more.
 	forced = 13 * time.Minute
 )
 
 func TestWhatAFailoverIsComparedWith(t *testing.T) {
-	b := beginFor(t, time.Duration(*roundsToPlay)*(2*forced+2*again))
+	b := beginFor(t, time.Duration(*roundsToPlay)*(2*forced+8*again))
 	record := func(r rounds.Round) {
 		t.Logf("%s: %.1f s, %v, failed %q", r.Fault, r.Gap, r.Steps, r.Failed)
-		if r.Failed != "" {
+		if r.Failed != "" && r.Fault != rounds.Stock { // that Kubernetes does not come back is a result
 			t.Errorf("%s, round %d: %s", r.Fault, r.Number, r.Failed)
 		}
 		b.must(rounds.Append(*results, r), "writing the result")
@@ -122,7 +124,7 @@ func evictable(p *corev1.Pod) {
 
 // play takes the power of the node that writes, and gives it back when another one has written.
 func (s *deployed) play(n int, fault string) rounds.Round {
-	r := rounds.Round{Number: n, Fault: fault, Moved: true, Rebooted: true}
+	r := rounds.Round{Number: n, Fault: fault, Rebooted: true}
 	if err := s.run(&r); err != nil {
 		r.Failed = err.Error()
 	}
@@ -130,7 +132,7 @@ func (s *deployed) play(n int, fault string) rounds.Round {
 }
 
 func (s *deployed) run(r *rounds.Round) error {
-	ctx, cancel := context.WithTimeout(s.ctx, forced+2*again)
+	ctx, cancel := context.WithTimeout(s.ctx, forced+4*again)
 	defer cancel()
 	pod, err := s.settled(ctx)
 	if err != nil {
@@ -144,42 +146,38 @@ func (s *deployed) run(r *rounds.Round) error {
 	}
 	defer pods.Stop()
 	steps.Begin(time.Now())
-	go nextPods(pods, pod.UID, steps)
+	go nextPods(pods, pod.UID, "the next pod is bound", steps)
 	if _, err := s.Lab.Output(ctx, "power", "off", r.Victim); err != nil {
 		return err
 	}
+	var failed error
 	if r.Fault == rounds.StockTaints {
-		if err := s.outOfService(ctx, r.Victim, true); err != nil {
-			return err
-		}
+		failed = s.outOfService(ctx, r.Victim, true)
 	}
-	failed := rounds.Until(ctx, forced, "another writer has written", func() bool {
-		at, written := s.consoles.After(term)
-		if written {
-			steps.Reach(rounds.Written, at)
-		}
-		return written
-	})
+	if failed == nil {
+		failed = rounds.Until(ctx, forced, "another writer has written", func() bool {
+			at, written := s.consoles.After(term)
+			if written {
+				steps.Reach(rounds.Written, at)
+			}
+			return written
+		})
+	}
 	r.Steps, r.Gap = steps.List(), s.consoles.Gap(steps.Began()).Round(time.Millisecond).Seconds()
-	if _, err := s.Lab.Output(ctx, "power", "on", r.Victim); err != nil {
-		return err
-	}
+	_, off := s.Lab.Output(ctx, "power", "on", r.Victim)
 	healed := time.Now()
-	if err := s.outOfService(ctx, r.Victim, false); err != nil {
-		return err
-	}
-	if failed != nil {
-		return failed
+	if err := errors.Join(off, s.outOfService(ctx, r.Victim, false)); err != nil {
+		return errors.Join(failed, err)
 	}
 	_, err = s.settled(ctx)
-	r.Back = time.Since(healed).Round(10 * time.Millisecond).Seconds()
-	return err
+	r.Moved, r.Back = failed == nil, time.Since(healed).Round(10*time.Millisecond).Seconds()
+	return cmp.Or(failed, err)
 }
 
 // settled waits until one pod is there, which writes, and all nodes are ready.
 func (s *deployed) settled(ctx context.Context) (pod *corev1.Pod, err error) {
 	began := time.Now()
-	err = rounds.Until(ctx, again, "one pod writes, and all nodes are ready", func() bool {
+	err = rounds.Until(ctx, 2*again, "one pod writes, and all nodes are ready", func() bool {
 		var pods corev1.PodList
 		if s.List(ctx, &pods, client.InNamespace(s.namespace), s.labels) != nil || len(pods.Items) != 1 || !cluster.Running(&pods.Items[0]) {
 			return false

@@ -4,16 +4,14 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	moving "berth.dev/berth/internal/failover"
+	"berth.dev/berth/test/cluster"
 	"berth.dev/berth/test/rounds"
 )
 
@@ -55,22 +53,19 @@ var faults = []fault{
 	{name: "power off, controllers killed", moves: mustMove, boots: true, begin: all(lab("power", "off"), later(15*time.Second, killControllers)), ends: lab("power", "on")},
 	{name: "power off, target restarted", moves: mustMove, boots: true, begin: all(lab("power", "off"), later(10*time.Second, restartTarget)), ends: lab("power", "on")},
 	{name: "network cut, Node deleted", moves: mustMove, begin: all(lab("cut"), deleteNode), ends: all(lab("heal"), kill("-x", "kubelet"))},
-	{name: "network cut, healed when a standby is asked", begin: all(lab("cut"), asked, lab("heal")), from: 20 * time.Second, to: 20 * time.Second},
+	{name: "network cut, healed when a standby is asked", begin: all(lab("cut"), asked, lab("heal")), ends: lab("heal"), from: 20 * time.Second, to: 20 * time.Second},
 	{name: "power off and on at once", boots: true, begin: all(lab("power", "off"), lab("power", "on")), from: 10 * time.Second, to: 10 * time.Second},
 	{name: "agent killed, cut from the peers", moves: mustStay, begin: all(kill("-f", "berth agent --driver=disk"), part("cut", "peers")), ends: part("heal", "peers"), from: 40 * time.Second, to: 40 * time.Second},
 }
 
 // cordons marks the victim as one to which no pod goes.
 func cordons(is bool) func(context.Context, *round) error {
-	return func(ctx context.Context, r *round) error {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.result.Victim}}
-		return r.Patch(ctx, node, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, is)))
-	}
+	return func(ctx context.Context, r *round) error { return cluster.Cordon(ctx, r.bench, r.result.Victim, is) }
 }
 
 func evict(ctx context.Context, r *round) error {
 	r.Begin(time.Now())
-	return r.SubResource("eviction").Create(ctx, r.pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: r.pod.Namespace, Name: r.pod.Name}})
+	return moving.Evict(ctx, r.bench, r.pod)
 }
 
 // lab is a command of the lab's about the victim.

@@ -96,7 +96,7 @@ func (r *round) observe(ctx context.Context) error {
 			}
 		}
 	}()
-	go nextPods(pods, r.pod.UID, &r.Stations)
+	go nextPods(pods, r.pod.UID, rounds.Bound, &r.Stations)
 	return nil
 }
 
@@ -117,15 +117,15 @@ func (r *round) steps(o *v1alpha1.Ownership, now time.Time) {
 	}
 }
 
-// nextPods notes the steps of the pods after the first one.
-func nextPods(pods watch.Interface, first types.UID, s *rounds.Stations) {
+// nextPods notes the steps of the pods after the first one: bound is the name of the step at which one has a node.
+func nextPods(pods watch.Interface, first types.UID, bound string, s *rounds.Stations) {
 	for change := range pods.ResultChan() {
 		now, is := change.Object.(*corev1.Pod)
 		if !is || now.UID == first {
 			continue
 		}
 		if now.Spec.NodeName != "" {
-			s.Reach(rounds.Bound, time.Now())
+			s.Reach(bound, time.Now())
 		}
 		if cluster.Running(now) {
 			s.Reach(rounds.Runs, time.Now())

@@ -18,9 +18,9 @@ func Native(w io.Writer, all []Round, quiet []Requests) {
 Measured by `+"`make bench-failover-native`"+`: how long Berth itself takes. A real etcd and a real API server, two
 controllers, and three nodes, each with a guard and an agent of shared disks, are processes of one machine with 2
 processors. Other programs use the machine, too, and these processes go before them (nice -5). Each node has
-namespaces of its own for its network, processes and mounts. In each round the node that writes is lost: its
-link goes down, and then all its processes are killed at once. In half of the rounds one of the two controllers
-runs on it.
+namespaces of its own for its network, processes and mounts. In a round the node that writes is lost: its link
+goes down, and then all its processes are killed at once. In half of these rounds one of the two controllers
+runs on it. In the rounds between them nothing is lost, and the volume moves as planned.
 
 The volume is a raw block volume on a simulated disk, whose file is in memory. The bench plays the scheduler and
 the StatefulSet, which act at once, and a kubelet that makes no containers. That kubelet repeats a call that
@@ -40,8 +40,9 @@ counts, are in `+"`failover-native-requests.jsonl`"+`.
 	fmt.Fprintf(w, `
 ## A planned move
 
-Before each round a node is cordoned, and its pod evicted. Seconds after its writer has ended. Nothing is attached or
-detached on the way: a move fails if one of the attachments is not ready all the time.
+The node is cordoned, and the bench ends its pod as a kubelet does after an eviction. Seconds after the writer has
+ended. Nothing is attached or detached on the way: a move fails if one of the attachments is not ready all the
+time.
 
 `)
 	steps(planned).Print(w)

@@ -10,15 +10,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/test/cluster"
 	"berth.dev/berth/test/rounds"
 )
 
-// drains plays a planned move: the node that writes is cordoned, and its pod evicted. No attachment changes.
+// drains plays a planned move: the node that writes is cordoned, and its pod ended as a kubelet ends one that was evicted.
+// No attachment changes.
 func (p *players) drains(t *testing.T, r *rounds.Round) error {
 	ctx := t.Context()
 	if err := rounds.Until(ctx, again, "a pod writes, and all nodes can take over", func() bool { return p.whole(ctx) }); err != nil {
@@ -81,9 +80,7 @@ func (p *players) letsGo(o *v1alpha1.Ownership, next bool, now time.Time) {
 
 // cordons marks a node, and waits until the scheduler knows.
 func (p *players) cordons(ctx context.Context, name string, is bool) error {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, is))
-	if err := p.env.Client.Patch(ctx, n, patch); err != nil {
+	if err := cluster.Cordon(ctx, p.env.Client, name, is); err != nil {
 		return err
 	}
 	return rounds.Until(ctx, again, "the scheduler knows which nodes are cordoned", func() bool {

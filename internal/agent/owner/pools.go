@@ -43,7 +43,7 @@ type Fetch struct {
 	Volume string
 	// From is the node that is asked.
 	From string
-	// Epoch is the promise of this node's copy: an older sender is refused.
+	// Epoch is the promise of this node's copy: a sender in a rival epoch is refused.
 	Epoch lineage.Epoch
 	// To is the point that is asked for, as the difference to Base; a zero Base is the whole.
 	Base, To lineage.Point

@@ -125,12 +125,14 @@ func (q queued) Open(ctx context.Context, want wire.Want) (stream.Source, error)
 	if err != nil {
 		return nil, wire.Errorf(wire.Busy, "the stream has waited for a place in vain: %v", err)
 	}
+	watch := time.AfterFunc(hung, leave)
 	source, err := q.Stock.Open(ctx, want)
 	if err != nil {
+		watch.Stop()
 		leave()
 		return nil, err
 	}
-	return placed{source, leave, time.AfterFunc(hung, leave)}, nil
+	return placed{source, leave, watch}, nil
 }
 
 // placed is a source that gives its place back at its end, or when it has not moved for long.

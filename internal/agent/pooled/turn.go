@@ -43,13 +43,15 @@ type turn struct {
 	quit func()
 	// over: it does not wait any more.
 	over bool
-	// watch gives the place back when the stream has not moved for long, nil before it began.
+	// watch gives the place back when the stream has not moved for long.
 	watch *time.Timer
 }
 
 // enter waits for a place.
 func (t *turn) enter(ctx context.Context) (err error) {
-	t.leave, err = t.queue.Enter(ctx, t.request)
+	if t.leave, err = t.queue.Enter(ctx, t.request); err == nil {
+		t.watch = time.AfterFunc(hung, t.hangs)
+	}
 	return err
 }
 
@@ -80,19 +82,26 @@ func (t *turn) begin(ctx context.Context) (err error) {
 	defer cancel()
 	r := t.request
 	r.Class = limit.Rescue // the sender's place is idle meanwhile
-	if t.leave, err = t.queue.Enter(ctx, r); err != nil {
+	leave, err := t.queue.Enter(ctx, r)
+	if err != nil {
 		return &wire.Error{Reason: wire.Busy, Message: "node " + r.Peer + " had a place, and this node had none", Cause: err}
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leave = leave
 	return nil
 }
 
 // moves is told that the stream began, or has moved.
-func (t *turn) moves() {
-	if t.watch == nil {
-		t.watch = time.AfterFunc(hung, t.leave)
-		return
+func (t *turn) moves() { t.watch.Reset(hung) }
+
+// hangs gives the place back of a stream that has not moved for long.
+func (t *turn) hangs() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.leave != nil {
+		t.leave()
 	}
-	t.watch.Reset(hung)
 }
 
 // rest ends the wait, and says whether the stream has a place.
@@ -107,9 +116,7 @@ func (t *turn) rest() bool {
 }
 
 func (t *turn) end() {
-	if t.watch != nil {
-		t.watch.Stop()
-	}
+	t.watch.Stop()
 	if t.rest() {
 		t.leave()
 	}

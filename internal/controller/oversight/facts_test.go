@@ -214,6 +214,10 @@ func TestWhenAVolumeIsAskedAboutAgain(t *testing.T) {
 			question: question{facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released), func(v *ownership.Volume) { v.ExpireAt = at.Add(time.Minute) })}},
 			action:   nothing, want: time.Minute,
 		},
+		"its attachments have expired": {
+			question: question{facts: ownership.ControllerFacts{Record: shared(phase(ownership.Released), func(v *ownership.Volume) { v.ExpireAt, v.Replicas = at.Add(-time.Minute), nil })}},
+			action:   nothing,
+		},
 		"a node shall take it before its attachments expire": {
 			question: question{facts: ownership.ControllerFacts{
 				Record: shared(phase(ownership.Released), func(v *ownership.Volume) { v.ExpireAt = at.Add(ownership.ExpireAfter + 3*time.Second) }), Wanted: []string{"n1"},

@@ -237,17 +237,17 @@ func next(q *question, a *ownership.Action) time.Duration {
 	return slices.Min(due)
 }
 
-// expires is when the attachments go, or when that is called off because a pod wants the volume.
+// expires is when the attachments go, or when that is called off because a pod wants the volume. After that moment the
+// rule has acted, and events bring what is left.
 func expires(f *ownership.ControllerFacts) []time.Duration {
-	e := f.Record.ExpireAt
-	switch left := e.Sub(f.Now); {
-	case e.IsZero():
-		return nil
-	case len(f.Wanted) > 0:
-		return []time.Duration{max(soon, left-ownership.ExpireAfter)}
-	default:
-		return []time.Duration{max(soon, left)}
+	left := f.Record.ExpireAt.Sub(f.Now)
+	if len(f.Wanted) > 0 {
+		left -= ownership.ExpireAfter
 	}
+	if f.Record.ExpireAt.IsZero() || f.Record.Deleting || left <= 0 {
+		return nil
+	}
+	return []time.Duration{max(soon, left)}
 }
 
 // rebuilds are when replicas on lost nodes are to be replaced.

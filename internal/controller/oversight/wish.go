@@ -81,7 +81,7 @@ func (r Wishes) recorded(ctx context.Context, volume string) (*ownership.Volume,
 }
 
 // Unpublish returns when the node is not the one that may write: it has let go, or was shut out. The attachment
-// stays, so that the volume is back at once, and goes with the others when no pod has wanted the volume for
+// stays, so that the volume is back at once, and goes with the others when no pod has wanted the volume for at least
 // ownership.ExpireAfter; the deadline is in the record. Without a node it is about every node. A volume that does
 // not exist is published nowhere. usecase.ErrBusy: the node may still write.
 func (r Wishes) Unpublish(ctx context.Context, volume, node string) error {

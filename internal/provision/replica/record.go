@@ -56,7 +56,7 @@ type Branch struct {
 }
 
 // Receiving is a stream under way, and the place that it is received into. Epoch is that of its
-// promise, From its sender's node, and Size that of the sender's volume.
+// promise when it began, From its sender's node, and Size that of the sender's volume.
 type Receiving struct {
 	Base, Target lineage.Point
 	Epoch        lineage.Epoch
