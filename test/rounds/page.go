@@ -35,8 +35,8 @@ those that failed included.
 	fmt.Fprintf(w, `
 ## Beside Kubernetes itself
 
-Stock Kubernetes is a Deployment on the same disk, by the kubelet's own iSCSI plugin: one node at a time, no standby,
-and Kubernetes' own time-outs. Its node loses its power. In the other rounds an administrator taints the node out of
+Measured by `+"`make bench-failover-beside`"+`. Stock Kubernetes is a Deployment on the same disk, by the kubelet's own
+iSCSI plugin: one node at a time, no standby, and Kubernetes' own time-outs. Its node loses its power. In the other rounds an administrator taints the node out of
 service at that moment. A round fails if nothing is written within 13 minutes. A node is lost after 50 s, and its pod
 is evicted after five minutes. That pod stays, because its node cannot say that it has ended, and so does its hold of
 the volume. Seconds, on the same lab: from the last write to the next one, and of the plain pod from its creation
