@@ -249,7 +249,7 @@ bench-failover-beside: lab-tools images image-writer ## What a failover is compa
 ALONE := unshare --net --mount --pid --fork --kill-child --mount-proc
 
 .PHONY: bench-failover-native
-bench-failover-native: bin/lab bin/berth ## Rounds in which the node that writes is lost, with real processes on this machine: Berth's own share of a failover (ROUNDS=20 SEED=1); writes docs/benchmarks
+bench-failover-native: bin/lab bin/berth ## Rounds in which the node that writes is lost, and planned moves, with real processes on this machine: Berth's own share of a failover (ROUNDS=20 SEED=1); writes docs/benchmarks
 	go build $(GOFLAGS_BUILD) -o bin/writer ./test/writes/writer
 	$(ENVTEST) nice -n -5 go test -tags platform -count=1 -timeout 10h -v -exec '$(ALONE)' -run 'TakesTheDisk' ./test/takeover \
 	  -rounds $(ROUNDS) -seed $(SEED) -berth $(CURDIR)/bin/berth -writer $(CURDIR)/bin/writer \
