@@ -235,7 +235,7 @@ bench-failover: lab-tools images image-writer ## Rounds of failover on iSCSI, ea
 	  -rounds $(ROUNDS) -seed $(SEED) -results $(CURDIR)/docs/benchmarks/failover.jsonl; \
 	  played=$$?; go run ./test/bench/failover && exit $$played
 
-# Stock Kubernetes takes twelve minutes for each of its rounds.
+# A round in which stock Kubernetes does not come back takes thirteen minutes, and the boot of its node.
 .PHONY: bench-failover-beside
 bench-failover-beside: lab-tools images image-writer ## What a failover is compared with: a plain pod, and a disk of Kubernetes' own whose node loses its power (ROUNDS=3: an hour); writes docs/benchmarks
 	go run ./test/demo install guard.enabled=true disk.enabled=true

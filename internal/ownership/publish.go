@@ -133,7 +133,8 @@ func expire(f *ControllerFacts) (Action, bool) {
 	return next()
 }
 
-// expiry is when the attachments go of a volume that nobody uses from now on.
+// expiry is the deadline to write into the record of a volume that loses its last user now: at that time a controller
+// removes the attachments.
 func (f *ControllerFacts) expiry() time.Time { return f.Now.Add(ClaimWithin + ExpireAfter) }
 
 // noRoom says what a pod waits for whose node has no attachment and gets none now.

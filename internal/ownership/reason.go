@@ -136,7 +136,7 @@ var messages = map[Reason]string{
 	CatchingUp:               "fetching snapshot %[2]v from node %[1]s",
 	CopyInUse:                "the copy is in use",
 	CopyCondemned:            "the copy is about to be destroyed",
-	StaleEpoch:               "the sender is at epoch %[3]v, which has been replaced",
+	StaleEpoch:               "the sender is at epoch %[3]v, which has been replaced, and the later epoch left its snapshot out",
 	RivalEpoch:               "the sender's epoch %[3]v has the number of ours and another id",
 	NotInLineage:             "snapshot %[2]v is not part of the sender's own lineage",
 	WouldDestroyBranch:       "a full copy would destroy snapshot %[2]v, which exists nowhere else for certain",

@@ -83,7 +83,8 @@ type Replicator interface {
 	// first byte it refuses, with ErrConflict, whatever ownership.Receive refuses, a stream of another
 	// format, a volume that is smaller than the sender's, and a volume that holds data and is no copy.
 	// It asks again when all bytes are there. Then the point, the removal of older points by a full
-	// stream, and the header's promise, if the copy's own is not newer, become durable in one step. Until that step the copy is as it was.
+	// stream, and the header's promise, if the copy's own is not newer, become durable in one step. Until
+	// that step the copy is as it was.
 	//
 	// The volume exists: Create made it, so its room is charged. A stream that ends too early or is
 	// damaged is ErrInvalid, and changes nothing. What was received of it stays, as State tells, if it

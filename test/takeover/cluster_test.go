@@ -43,8 +43,8 @@ type players struct {
 	pod   *corev1.Pod
 	known *v1alpha1.Volume
 	epoch int64
-	// lost is the node of the round. planned: it is lost to nobody, and its pod moves; unready says which attachment was
-	// not ready on the way.
+	// lost is the node that the round takes the pod from. planned: that node keeps running, and its pod is moved. unready
+	// names an attachment that was not ready during the move, empty if there was none.
 	lost    string
 	planned bool
 	unready string

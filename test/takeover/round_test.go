@@ -38,14 +38,16 @@ const (
 
 func TestAnotherNodeTakesTheDiskOfALostNode(t *testing.T) {
 	p := newPlayers(t)
-	for n := 2; n <= 2**roundsToPlay+1; n++ {
-		r := p.play(t, n/2, n%2 == 0)
-		t.Logf("round %d: %s: %v, harm %q, failed %q", r.Number, r.Fault, r.Steps, r.Harm, r.Failed)
-		if err := rounds.Append(*results, r); err != nil {
-			t.Fatal(err)
-		}
-		if r.Failed != "" || len(r.Harm) > 0 {
-			t.Fatalf("seed %d, round %d: %s %q", *seed, r.Number, r.Failed, r.Harm)
+	for n := 1; n <= *roundsToPlay; n++ {
+		for _, planned := range []bool{true, false} {
+			r := p.play(t, n, planned)
+			t.Logf("round %d: %s: %v, harm %q, failed %q", n, r.Fault, r.Steps, r.Harm, r.Failed)
+			if err := rounds.Append(*results, r); err != nil {
+				t.Fatal(err)
+			}
+			if r.Failed != "" || len(r.Harm) > 0 {
+				t.Fatalf("seed %d, round %d: %s %q", *seed, n, r.Failed, r.Harm)
+			}
 		}
 	}
 }
