@@ -31,16 +31,20 @@ func (w diskJudge) checkGoesOn(i int, a *ownership.Action, read *ownership.Volum
 	if !w.cfg.Many || a.Verb != ownership.Close || read == nil || a.Promise.Epoch != e || !n.mounted || !n.wanted || n.lapsed || w.ended(e) {
 		return
 	}
-	taken := slices.ContainsFunc(read.AllWriters(), func(o ownership.Writer) bool { return o.Epoch.Number == e.Number })
 	writes := w.disk.seenBy(i).Registered == ownership.Key{Node: names[i], Epoch: e}.Raw()
-	if writes && !taken && read.On(names[i]).Epoch.Number < e.Number {
+	if writes && !given(read, e) && read.On(names[i]).Epoch.Number < e.Number {
 		w.fail("session: %s gives epoch %v up, which the record forgot, and its pod writes", names[i], e)
 	}
 }
 
+// given says whether a record has a writer whose epoch has the number of e. Then it has no place for e, if it forgot that.
+func given(v *ownership.Volume, e lineage.Epoch) bool {
+	return slices.ContainsFunc(v.AllWriters(), func(o ownership.Writer) bool { return o.Epoch.Number == e.Number })
+}
+
 // checkShutsOut judges a node's decision to remove a registration. It may remove that of a writer at work only if the
-// record asks for that, or if the record does not know the writer's epoch and the writer does not answer. A record may
-// forget a writer whose epoch has ended.
+// record asks for that, or if the record does not know the writer's epoch and the writer does not answer, or cannot
+// record its epoch again. A record may forget a writer whose epoch has ended.
 func (w diskJudge) checkShutsOut(i int, a *ownership.Action, read *ownership.Volume) {
 	if !w.cfg.Many || a.Verb != ownership.Reserve || read == nil {
 		return
@@ -54,7 +58,7 @@ func (w diskJudge) checkShutsOut(i int, a *ownership.Action, read *ownership.Vol
 		if v.Epoch == k.Epoch && v.Primary.Phase.Open() && v.FenceRequest.Epoch != k.Epoch {
 			w.fail("session: %s shuts %s out of epoch %v, and nobody has asked for it", names[i], names[j], k.Epoch)
 		}
-		if v.Epoch.Number < k.Epoch.Number && !w.ended(k.Epoch) && w.answers(i, j) {
+		if v.Epoch.Number < k.Epoch.Number && !given(read, k.Epoch) && !w.ended(k.Epoch) && w.answers(i, j) {
 			w.fail("session: %s shuts %s out, which answers, and whose epoch %v the record forgot", names[i], names[j], k.Epoch)
 		}
 	}

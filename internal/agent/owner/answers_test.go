@@ -43,6 +43,35 @@ func TestWhetherAskingAgainHelps(t *testing.T) {
 	}
 }
 
+func TestACallWaitsForNoChangeOfWhatIsRefused(t *testing.T) {
+	for verb, awaited := range map[ownership.Verb]bool{ownership.Wait: true, ownership.Refuse: false} {
+		b := onBench(t, ofDisks, ownership.Node{Stage: says(ownership.Action{Verb: verb, Why: ownership.Why{Reason: ownership.VolumeUnknown}})})
+		err := b.Take(t.Context(), volume, func(context.Context) error { return nil })
+		now := &NotNowError{}
+		if !errors.As(err, &now) || (now.Changed() != nil) != awaited {
+			t.Errorf("%v: %v, awaited: %v", verb, err, now.Changed() != nil)
+		}
+	}
+}
+
+// The upkeep may learn of a change before the call that decides has found that it must wait.
+func TestAChangeDuringTheDecisionsIsNotMissed(t *testing.T) {
+	b := onBench(t, ofDisks, ownership.Node{})
+	b.Owner.c.Rules.Stage = ownership.Chain[ownership.NodeFacts]{{Name: "tended meanwhile", Decide: func(*ownership.NodeFacts) (ownership.Action, bool) {
+		b.hint(func(h *hint) { h.endTended() })
+		return ownership.Action{Verb: ownership.Wait, Why: ownership.Why{Reason: ownership.PrimaryElsewhere}}, true
+	}}}
+	now := &NotNowError{}
+	if err := b.Take(t.Context(), volume, func(context.Context) error { return nil }); !errors.As(err, &now) {
+		t.Fatal(err)
+	}
+	select {
+	case <-now.Changed():
+	default:
+		t.Error("the call waits for another change")
+	}
+}
+
 func TestAFetchOnlyHasTheVolumeTended(t *testing.T) {
 	b := onBench(t, ofDisks, ownership.Node{})
 	if err := b.Fetch(t.Context(), volume); err != nil {

@@ -70,8 +70,18 @@ type hint struct {
 	cleared uint64
 	// told is the number of the newest epoch that the guard knows to be closed.
 	told uint64
+	// tended is closed at the end of the next upkeep; nil if no call waits for that.
+	tended chan struct{}
 	// leaves: the record said that the volume is being deleted, when nothing of it was left on this node.
 	leaves bool
+}
+
+// endTended has the calls go on that wait for an upkeep.
+func (h *hint) endTended() {
+	if h.tended != nil {
+		close(h.tended)
+		h.tended = nil
+	}
 }
 
 var _ staging.Owner = (*Owner)(nil)
@@ -109,7 +119,15 @@ type NotNowError struct {
 	Refused bool
 	// Cause is an error on the way to the decision, nil if there was none.
 	Cause error
+	// tended is closed once the volume has been tended again; nil if that does not help.
+	tended <-chan struct{}
 }
+
+var _ staging.Awaited = (*NotNowError)(nil)
+
+// Changed implements staging.Awaited. A change that may let a node take a volume has it tended: that of its record, and
+// the end of an attach.
+func (e *NotNowError) Changed() <-chan struct{} { return e.tended }
 
 func (e *NotNowError) Error() string {
 	if e.Cause != nil {
@@ -145,6 +163,26 @@ func (o *Owner) Fetch(_ context.Context, id string) error {
 // Take implements staging.Owner.
 func (o *Owner) Take(ctx context.Context, id string, use func(context.Context) error) error {
 	(actor{o}).wants(id)
+	tended := o.tended(id) // what changes during the decisions counts
+	err := o.take(ctx, id, use)
+	if now := (*NotNowError)(nil); errors.As(err, &now) && !now.Refused {
+		now.tended = tended
+	}
+	return err
+}
+
+// tended is closed at the end of the volume's next upkeep.
+func (o *Owner) tended(id string) (tended <-chan struct{}) {
+	o.hinted(id, func(h *hint) {
+		if h.tended == nil {
+			h.tended = make(chan struct{})
+		}
+		tended = h.tended
+	})
+	return tended
+}
+
+func (o *Owner) take(ctx context.Context, id string, use func(context.Context) error) error {
 	before := &asking{idle: true}
 	if !o.mayContinue(id) {
 		// The rules give up an epoch that begins before the copy knows the record's: know it first.

@@ -42,10 +42,23 @@ func TestAnotherNodeWaitsForTheOwner(t *testing.T) {
 	must(t, a.take())
 	err := b.take()
 	is(t, err, provision.ErrUnavailable)
-	if now := new(owner.NotNowError); !errors.As(err, &now) || now.Why.Reason != ownership.PrimaryElsewhere || b.device != nil {
-		t.Errorf("taken twice: %v", err)
+	now := new(owner.NotNowError)
+	if !errors.As(err, &now) || now.Why.Reason != ownership.PrimaryElsewhere || b.device != nil {
+		t.Fatalf("taken twice: %v", err)
 	}
 	must(t, a.give())
+	select {
+	case <-now.Changed():
+		t.Error("the volume is awaited no more before this node knows of a change")
+	default:
+	}
+	_, err = b.tended(t) // its record has changed
+	must(t, err)
+	select {
+	case <-now.Changed():
+	default:
+		t.Error("a change was not told")
+	}
 	must(t, b.take())
 	if err := b.device.Write("2"); err != nil {
 		t.Error(err)

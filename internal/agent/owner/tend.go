@@ -19,6 +19,7 @@ const (
 // Tend does the upkeep of a volume that no kubelet asks for. again is when it is to be tended next if
 // nothing happens before; zero is never.
 func (o *Owner) Tend(ctx context.Context, id string) (again time.Duration, err error) {
+	defer o.hinted(id, (*hint).endTended)
 	out, err := o.follow(ctx, id, &asking{})
 	if err != nil {
 		return 0, err

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -97,8 +98,8 @@ func (made) Size(provision.Content) (int64, error) { return 1 << 30, nil }
 // Mounted implements attached.Machine.
 func (made) Mounted(provision.Content) (string, error) { return provision.Ext4, nil }
 
-// paced lets a moment pass after Fetch, which has the volume tended: else chance would say whether the loop or the call
-// goes on first.
+// paced lets a moment pass after Fetch, which has the volume tended, and after a change, which is known once it was
+// tended: else chance would say whether the loop or the call goes on first.
 type paced struct {
 	staging.Owner
 	p *process
@@ -112,6 +113,39 @@ func (x paced) Fetch(ctx context.Context, id string) error {
 	d := x.p.dice("fetched", id)
 	return x.p.passes(ctx, d.upTo(time.Millisecond))
 }
+
+// Take implements staging.Owner.
+func (x paced) Take(ctx context.Context, id string, use func(context.Context) error) error {
+	err := x.Owner.Take(ctx, id, use)
+	var soon staging.Awaited
+	if !errors.As(err, &soon) || soon.Changed() == nil {
+		return err
+	}
+	d, changed := x.p.dice("changed", id), make(chan struct{})
+	go func() {
+		select {
+		case <-soon.Changed():
+		case <-x.p.ctx.Done(): // the next Take says so
+		case <-ctx.Done():
+			return
+		}
+		_ = x.p.passes(ctx, d.upTo(time.Millisecond))
+		close(changed)
+	}()
+	return pacedError{soon, changed}
+}
+
+// pacedError is one of Take whose change is known a moment later.
+type pacedError struct {
+	staging.Awaited
+	changed <-chan struct{}
+}
+
+// Changed implements staging.Awaited.
+func (e pacedError) Changed() <-chan struct{} { return e.changed }
+
+// Unwrap gives the error its class.
+func (e pacedError) Unwrap() error { return e.Awaited }
 
 // mounter mounts volumes for the agent, and takes them off.
 type mounter struct {

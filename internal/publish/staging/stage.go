@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/mount"
@@ -24,8 +25,13 @@ type StageRequest struct {
 	ReadOnly bool
 }
 
+// patience is for how long a Stage waits for a volume that the node cannot take yet. The kubelet pauses between its
+// calls, and longer after each that failed. It tells the user why a pod waits only when a call has failed, and ends no
+// pod during one.
+const patience = 10 * time.Second
+
 // Stage takes a volume for this node and mounts it, after making its filesystem if it was never
-// formatted. While its data is fetched, other calls for the volume are admitted.
+// formatted. While its data is fetched, and while another node still has it, other calls for the volume are admitted.
 func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 	if err := s.check(r.ID, r.Path); err != nil {
 		return err
@@ -33,6 +39,24 @@ func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 	if err := s.owner.Fetch(ctx, r.ID); err != nil {
 		return err
 	}
+	waits, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := s.take(ctx, r)
+		var soon Awaited
+		if !errors.As(err, &soon) || soon.Changed() == nil {
+			return err
+		}
+		select {
+		case <-soon.Changed():
+		case <-waits.Done():
+			return err
+		}
+	}
+}
+
+// take takes the volume and uses it, if the node can have it now.
+func (s *Service) take(ctx context.Context, r StageRequest) error {
 	end, err := s.begin(r.ID, r.Path)
 	if err != nil {
 		return err
