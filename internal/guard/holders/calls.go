@@ -1,12 +1,14 @@
 package holders
 
 import (
+	"context"
 	"errors"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/mount/linux"
 )
 
@@ -21,6 +23,8 @@ type calls interface {
 	// stat tells of what a link leads to, as far as the kernel knows it already: a filesystem over a network, or
 	// of the pod itself, may never answer.
 	stat(link string) (unix.Statx_t, error)
+	// within asks about a process, and returns errHangs if the answer does not come soon enough.
+	within(patience time.Duration, process string, ask func() (string, error)) (string, error)
 	open(path string, flags int) (*os.File, error)
 	// sameFiles tells whether a thread shares the table of open files with its process. It returns false if the kernel
 	// does not say.
@@ -42,6 +46,37 @@ type kernel struct{}
 func (kernel) stat(link string) (st unix.Statx_t, err error) {
 	err = unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE, &st)
 	return st, err
+}
+
+// errHangs says that the kernel does not answer about a process.
+var errHangs = errors.New("its memory does not answer; it may wait for a disk or a server that is gone: end it, or restart the machine")
+
+// asked has the processes that are being asked about. One that hangs is so asked about once.
+var asked keyed.Locks[string]
+
+func (kernel) within(patience time.Duration, process string, ask func() (string, error)) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errHangs)
+	defer cancel()
+	unlock, err := asked.Lock(ctx, process)
+	if err != nil {
+		return "", err
+	}
+	type answer struct {
+		why string
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		defer unlock()
+		why, err := ask()
+		answered <- answer{why, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.why, a.err
+	case <-ctx.Done():
+		return "", errHangs
+	}
 }
 
 func (kernel) open(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0) }

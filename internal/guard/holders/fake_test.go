@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,6 +47,9 @@ type fake struct {
 	opens func(path string, flags int) (*os.File, error)
 	loops map[string]*unix.LoopInfo64
 	told  []string
+	// hangs are processes that do not tell their mappings, and waited is for how long each was waited for.
+	hangs  []string
+	waited []time.Duration
 	// shares: all threads have the table of files of their process.
 	shares bool
 }
@@ -165,6 +169,14 @@ func (f *fake) stat(link string) (st unix.Statx_t, err error) {
 		return st, unix.ESRCH
 	}
 	return st, nil
+}
+
+func (f *fake) within(patience time.Duration, process string, ask func() (string, error)) (string, error) {
+	f.waited = append(f.waited, patience)
+	if slices.Contains(f.hangs, filepath.Base(process)) {
+		return "", errHangs
+	}
+	return ask()
 }
 
 func (f *fake) sameFiles(int, int) bool { return f.shares }

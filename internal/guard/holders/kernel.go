@@ -85,13 +85,11 @@ func (k *Kernel) Stop(h guard.Holding) error {
 	if err != nil {
 		return err
 	}
-	holders, err := k.scan(h)
-	if err != nil {
-		return err
-	}
+	// Those that were found are stopped even if there may be more: Free then gives no proof.
+	holders, unknown := k.scan(h)
 	// A container that begins anew finds a device again, and must not write into it. A
 	// filesystem is unmounted first, so that its pages reach the device.
-	if h.Block && len(here) == 0 && !slices.ContainsFunc(holders, func(h holder) bool { return h.mount }) {
+	if h.Block && unknown == nil && len(here) == 0 && !slices.ContainsFunc(holders, func(h holder) bool { return h.mount }) {
 		if err := k.setReadOnly(h.Device, true); err != nil {
 			return err
 		}
@@ -228,11 +226,11 @@ func Used(device string) (string, error) {
 
 func (k *Kernel) used(h guard.Holding) (string, error) {
 	holders, err := k.scan(h)
-	if err != nil {
-		return "", err
-	}
 	if len(holders) > 0 {
 		return fmt.Sprintf("%v, one of %d", holders[0], len(holders)), nil
+	}
+	if err != nil {
+		return "", err
 	}
 	here, err := k.here(h)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -35,8 +36,15 @@ func (h holder) String() string { return fmt.Sprintf("process %d in %s %s", h.pi
 // homes are the processes whose mount namespaces are the guard's and the machine's own.
 var homes = []string{"self", "1"}
 
-// scan returns the processes that hold a volume. An error means that there may be more.
-func (m *host) scan(h guard.Holding) ([]holder, error) {
+// A process that waits for a disk or a server that is gone may keep its mappings locked, and whoever reads them waits
+// with it. The first such process is waited for, and each of the others only briefly.
+const (
+	silence = 2 * time.Second
+	brief   = 100 * time.Millisecond
+)
+
+// scan returns the processes that hold a volume. An error is the first, and means that there may be more.
+func (m *host) scan(h guard.Holding) (out []holder, failed error) {
 	pids, err := numbers(m.proc)
 	if err != nil {
 		return nil, err
@@ -46,31 +54,39 @@ func (m *host) scan(h guard.Holding) ([]holder, error) {
 		ns, _ := os.Readlink(filepath.Join(m.proc, process, "ns", "mnt")) // one that cannot be read has no name
 		home[ns] = true
 	}
-	tables := map[string][]*mountinfo.Info{}
-	var out []holder
+	s := search{host: m, holding: h, home: home, tables: map[string][]*mountinfo.Info{}, patience: silence}
 	for _, pid := range pids {
 		if pid == os.Getpid() {
 			continue
 		}
-		found, err := m.look(pid, h, home, tables)
-		if vanished(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("looking at process %d: %w", pid, err)
-		}
-		if found != nil {
+		found, err := s.look(pid)
+		switch {
+		case vanished(err):
+		case err != nil:
+			failed = cmp.Or(failed, fmt.Errorf("looking at process %d: %w", pid, err))
+		case found != nil:
 			out = append(out, *found)
 		}
 	}
-	return out, nil
+	return out, failed
+}
+
+// search is one scan.
+type search struct {
+	*host
+	holding guard.Holding
+	// home are the home namespaces, and tables the volume's mounts in the others that were read.
+	home   map[string]bool
+	tables map[string][]*mountinfo.Info
+	// patience is for how long the next process is waited for.
+	patience time.Duration
 }
 
 // look returns the process as a holder, nil if it is none. It reads the control group before and
 // after, so that an answer about two processes, of which the second got the first one's number, is
 // noticed: the process that began later counts.
-func (m *host) look(pid int, h guard.Holding, home map[string]bool, tables map[string][]*mountinfo.Info) (*holder, error) {
-	dir := filepath.Join(m.proc, strconv.Itoa(pid))
+func (s *search) look(pid int) (*holder, error) {
+	dir := filepath.Join(s.proc, strconv.Itoa(pid))
 	began, err := started(dir)
 	if err != nil {
 		return nil, err
@@ -79,18 +95,21 @@ func (m *host) look(pid int, h guard.Holding, home map[string]bool, tables map[s
 	if out.cgroup, err = cgroupOf(dir); err != nil {
 		return nil, err
 	}
-	if out.why, err = m.opened(pid, h); err != nil {
+	var hangs error
+	if out.why, err = s.opened(pid); errors.Is(err, errHangs) {
+		hangs, s.patience = err, brief
+	} else if err != nil {
 		return nil, err
 	}
 	if out.why == "" {
 		out.mount = true
-		if out.why, out.passing, err = m.mounted(dir, h, home, tables); out.why == "" {
-			return nil, err
+		if out.why, out.passing, err = s.mounted(dir); out.why == "" {
+			return nil, cmp.Or(err, hangs)
 		}
 	}
 	again, err := started(dir)
 	if err == nil && again != began {
-		return m.look(pid, h, home, tables)
+		return s.look(pid)
 	}
 	return out, err
 }
@@ -127,8 +146,8 @@ func cgroupOf(dir string) (string, error) {
 // opened says whether a thread of the process has a file of the volume open, runs or maps one, or
 // stands in one of its directories. Threads may have tables of files of their own. A table that a thread shares with the
 // process is looked at once: a database has hundreds of threads, and thousands of files.
-func (m *host) opened(pid int, h guard.Holding) (string, error) {
-	dir := filepath.Join(m.proc, strconv.Itoa(pid))
+func (s *search) opened(pid int) (string, error) {
+	dir := filepath.Join(s.proc, strconv.Itoa(pid))
 	threads, err := numbers(filepath.Join(dir, "task"))
 	if err != nil {
 		return "", err
@@ -136,11 +155,11 @@ func (m *host) opened(pid int, h guard.Holding) (string, error) {
 	for _, thread := range threads {
 		task := filepath.Join(dir, "task", strconv.Itoa(thread))
 		for _, link := range []string{"cwd", "root", "exe"} {
-			if is, err := m.on(filepath.Join(task, link), h); err != nil || is {
+			if is, err := s.on(filepath.Join(task, link)); err != nil || is {
 				return "has its " + link + " there", err
 			}
 		}
-		if thread != pid && m.sameFiles(pid, thread) {
+		if thread != pid && s.sameFiles(pid, thread) {
 			continue
 		}
 		files, err := numbers(filepath.Join(task, "fd"))
@@ -148,17 +167,17 @@ func (m *host) opened(pid int, h guard.Holding) (string, error) {
 			return "", err
 		}
 		for _, file := range files {
-			if is, err := m.on(filepath.Join(task, "fd", strconv.Itoa(file)), h); err != nil || is {
+			if is, err := s.on(filepath.Join(task, "fd", strconv.Itoa(file))); err != nil || is {
 				return "has it open", err
 			}
 		}
 	}
-	return m.mapped(dir, h)
+	return s.within(s.patience, dir, func() (string, error) { return s.mapped(dir) })
 }
 
 // mapped says whether the process has mapped a file of the volume, or the device. Mappings of
 // other files that cannot write to a device are passed over: a process may have many.
-func (m *host) mapped(dir string, h guard.Holding) (string, error) {
+func (s *search) mapped(dir string) (string, error) {
 	f, err := os.Open(filepath.Join(dir, "maps"))
 	if err != nil {
 		return "", err
@@ -167,10 +186,10 @@ func (m *host) mapped(dir string, h guard.Holding) (string, error) {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 5 || fields[4] == "0" || !strings.HasSuffix(fields[1], "s") && fields[3] != hexadecimal(h.Device) {
+		if len(fields) < 5 || fields[4] == "0" || !strings.HasSuffix(fields[1], "s") && fields[3] != hexadecimal(s.holding.Device) {
 			continue
 		}
-		if is, err := m.on(filepath.Join(dir, "map_files", mapFile(fields[0])), h); err != nil || is {
+		if is, err := s.on(filepath.Join(dir, "map_files", mapFile(fields[0]))); err != nil || is {
 			return "has mapped it", err
 		}
 	}
@@ -194,8 +213,9 @@ func hexadecimal(device string) string {
 }
 
 // on says whether a link of /proc leads to a file of the volume, or to the device.
-func (m *host) on(link string, h guard.Holding) (bool, error) {
-	st, err := m.stat(link)
+func (s *search) on(link string) (bool, error) {
+	h := s.holding
+	st, err := s.stat(link)
 	if vanished(err) {
 		return false, nil
 	}
@@ -220,17 +240,17 @@ func number(major, minor uint32) string { return fmt.Sprintf("%d:%d", major, min
 
 // mounted says whether the process is in a mount namespace that has the volume mounted. A mount in a home
 // namespace, the guard's or the machine's own, makes no process a holder: the guard unmounts it itself.
-func (m *host) mounted(dir string, h guard.Holding, home map[string]bool, tables map[string][]*mountinfo.Info) (why string, passing bool, err error) {
+func (s *search) mounted(dir string) (why string, passing bool, err error) {
 	ns, err := os.Readlink(filepath.Join(dir, "ns", "mnt"))
-	if err != nil || home[ns] {
+	if err != nil || s.home[ns] {
 		return "", false, err
 	}
-	mounts, known := tables[ns]
+	mounts, known := s.tables[ns]
 	if !known {
-		if mounts, err = table(filepath.Join(dir, "mountinfo"), h); err != nil {
+		if mounts, err = table(filepath.Join(dir, "mountinfo"), s.holding); err != nil {
 			return "", false, err
 		}
-		tables[ns] = mounts
+		s.tables[ns] = mounts
 	}
 	passing = true
 	for _, at := range mounts {

@@ -1,11 +1,14 @@
 package holders
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/guard"
 )
@@ -13,6 +16,7 @@ import (
 const (
 	pid   = 77
 	podA  = pods + "/pod-a/one"
+	hung  = "/system.slice/hung.service"
 	proc  = "proc/77/"
 	task  = proc + "task/77/"
 	other = proc + "task/78/"
@@ -22,6 +26,79 @@ func maps(f *fake, mapping, to string) {
 	f.write(proc+"maps", "7f00-7f02 r-xp 00000000 00:05 12 /bin/sh\n"+mapping+"\n")
 	f.link(proc+"map_files/7f00-7f02", silent) // it is not asked about
 	f.link(proc+"map_files/7f04-7f08", to)
+}
+
+// A process that waits for a server that is gone may keep its mappings locked for ever.
+func TestAProcessThatHangsIsNoProofAndKeepsNoOtherFromBeingStopped(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit func(f *fake)
+		err  string
+	}{
+		"it may have mapped the volume": {func(*fake) {}, "looking at process 77: its memory does not answer"},
+		"it has the volume mounted": {func(f *fake) {
+			f.mounts("77", f.mount("8:1", "/", "/data", "", "ext4"))
+		}, "the volume is still held: process 77 in " + hung + " has it mounted at /data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			for _, p := range []int{70, 90} {
+				f.process(p, podB)
+				f.link(fmt.Sprintf("proc/%d/task/%d/fd/9", p, p), onVolume)
+			}
+			f.process(pid, hung)
+			f.process(80, hung)
+			f.hangs = []string{"77", "80"}
+			tc.edit(f)
+			f.waits = func() { f.kills(70, podB); f.kills(90, podB) }
+			if err := f.kernel.Stop(tree); !says(err, tc.err) {
+				t.Errorf("it is stopped: %v", err)
+			}
+			if want := []string{"kill " + podB, "kill " + podB}; !slices.Equal(f.did, want) {
+				t.Errorf("it did %q, want %q", f.did, want)
+			}
+			if err := f.kernel.Free(tree); !says(err, tc.err) {
+				t.Errorf("it is free: %v", err)
+			}
+		})
+	}
+}
+
+func TestOnlyTheFirstProcessThatHangsIsWaitedForLong(t *testing.T) {
+	f := newFake(t)
+	f.process(pid, podA)
+	f.process(78, podA)
+	f.process(79, podA)
+	f.hangs = []string{"77", "78"}
+	if _, err := f.kernel.scan(tree); !errors.Is(err, errHangs) {
+		t.Errorf("scanned: %v", err)
+	}
+	slices.Sort(f.waited)
+	if n := len(f.waited); f.waited[0] != brief || f.waited[n-1] != silence {
+		t.Errorf("they were waited for %v", f.waited)
+	}
+}
+
+func TestAProcessThatHangsIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, questions := make(chan struct{}), 0
+		ask := func() (string, error) { questions++; <-release; return "has mapped it", nil }
+		for range 3 {
+			if _, err := (kernel{}).within(silence, "/proc/77", ask); !errors.Is(err, errHangs) {
+				t.Errorf("it answers: %v", err)
+			}
+		}
+		if questions != 1 {
+			t.Errorf("it was asked %d times", questions)
+		}
+		if _, err := (kernel{}).within(silence, "/proc/78", func() (string, error) { return "", nil }); err != nil {
+			t.Errorf("it holds up another: %v", err)
+		}
+		close(release)
+		synctest.Wait()
+		if why, err := (kernel{}).within(silence, "/proc/77", ask); why != "has mapped it" || err != nil || questions != 2 {
+			t.Errorf("once it answers: %q, %v, after %d questions", why, err, questions)
+		}
+	})
 }
 
 func TestEveryWayToHoldAVolumeIsFound(t *testing.T) {
