@@ -117,6 +117,9 @@ func (x paced) Fetch(ctx context.Context, id string) error {
 // Take implements staging.Owner.
 func (x paced) Take(ctx context.Context, id string, use func(context.Context) error) error {
 	err := x.Owner.Take(ctx, id, use)
+	if x.p.isDead() {
+		return errDead // its caller waits for nothing any more
+	}
 	var soon staging.Awaited
 	if !errors.As(err, &soon) || soon.Changed() == nil {
 		return err
@@ -125,7 +128,7 @@ func (x paced) Take(ctx context.Context, id string, use func(context.Context) er
 	go func() {
 		select {
 		case <-soon.Changed():
-		case <-x.p.ctx.Done(): // the next Take says so
+		case <-x.p.ctx.Done():
 		case <-ctx.Done():
 			return
 		}
