@@ -55,7 +55,7 @@ var errHangs = errors.New("its memory does not answer; it may wait for a disk or
 var asked keyed.Locks[string]
 
 func (kernel) within(patience time.Duration, process string, ask func() (string, error)) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errHangs)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errHangs) //nolint:forbidigo // a proof is not called off
 	defer cancel()
 	unlock, err := asked.Lock(ctx, process)
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"berth.dev/berth/internal/provision"
 )
@@ -277,61 +275,6 @@ func TestAPodEndsWhileDataOfItsVolumeIsFetched(t *testing.T) {
 	n.stage(t, id)
 	if !fetched || !r.taken {
 		t.Errorf("fetched %v, taken %v", fetched, r.taken)
-	}
-}
-
-// awaitedError is an answer of a register whose change will be known.
-type awaitedError struct{ changed chan struct{} }
-
-func (awaitedError) Error() string              { return errElsewhere.Error() }
-func (awaitedError) Unwrap() error              { return errElsewhere }
-func (e awaitedError) Changed() <-chan struct{} { return e.changed }
-
-func TestAStageWaitsForAVolumeThatAnotherNodeHas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, r := registered(t, "ext4")
-		elsewhere := awaitedError{make(chan struct{})}
-		r.refuses = elsewhere
-		begun, done := time.Now(), make(chan error)
-		go func() { done <- n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage-" + id)}) }()
-		synctest.Wait()
-		if end, err := n.begin(id); err != nil {
-			t.Errorf("other calls are not admitted meanwhile: %v", err)
-		} else {
-			end()
-		}
-		r.refuses = nil
-		close(elsewhere.changed)
-		if err := <-done; err != nil || !r.taken || time.Since(begun) != 0 {
-			t.Errorf("staged after %v: %v, taken %v", time.Since(begun), err, r.taken)
-		}
-	})
-}
-
-func TestAStageThatWaitsInVainSaysWhy(t *testing.T) {
-	never := func() error { return awaitedError{make(chan struct{})} }
-	for name, test := range map[string]struct {
-		refuses        func() error
-		caller, waited time.Duration
-	}{
-		"nothing changes":         {never, time.Minute, patience},
-		"its caller has given up": {never, time.Second, time.Second},
-		"no change will be known": {func() error { return awaitedError{} }, time.Minute, 0},
-		"a change does not help":  {func() error { return errElsewhere }, time.Minute, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n, r := registered(t, "ext4")
-				r.refuses = test.refuses()
-				ctx, cancel := context.WithTimeout(t.Context(), test.caller)
-				defer cancel()
-				begun := time.Now()
-				err := n.Stage(ctx, StageRequest{ID: id, Path: n.path("stage-" + id)})
-				if waited := time.Since(begun); !errors.Is(err, errElsewhere) || waited != test.waited {
-					t.Errorf("staged: %v, after %v, want %v", err, waited, test.waited)
-				}
-			})
-		})
 	}
 }
 
