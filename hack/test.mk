@@ -232,8 +232,8 @@ bench-failover: lab-tools images image-writer ## Rounds of failover on iSCSI, ea
 	go run ./test/demo install guard.enabled=true disk.enabled=true
 	bin/lab load bin/images/writer.tar
 	go test -tags e2e,thorough -count=1 -timeout 10h -v -run 'RoundsOfFailover' ./test/e2e \
-	  -rounds $(ROUNDS) -seed $(SEED) -results $(CURDIR)/docs/benchmarks/failover.jsonl; \
-	  played=$$?; go run ./test/bench/failover && exit $$played
+	  -rounds $(ROUNDS) -seed $(SEED) -results $(CURDIR)/docs/benchmarks/failover.jsonl || played=$$?; \
+	  go run ./test/bench/failover && exit $${played:-0}
 
 # A round in which stock Kubernetes does not come back takes thirteen minutes, and the boot of its node.
 .PHONY: bench-failover-beside
@@ -241,8 +241,8 @@ bench-failover-beside: lab-tools images image-writer ## What a failover is compa
 	go run ./test/demo install guard.enabled=true disk.enabled=true
 	bin/lab load bin/images/writer.tar
 	go test -tags e2e,thorough -count=1 -timeout 10h -v -run 'IsComparedWith' ./test/e2e \
-	  -rounds $(ROUNDS) -results $(CURDIR)/docs/benchmarks/failover-beside.jsonl; \
-	  played=$$?; go run ./test/bench/failover && exit $$played
+	  -rounds $(ROUNDS) -results $(CURDIR)/docs/benchmarks/failover-beside.jsonl || played=$$?; \
+	  go run ./test/bench/failover && exit $${played:-0}
 
 # The test makes networks and ends processes by the dozen, as root, so it has namespaces of its own: whatever ends
 # the test ends everything in them.
@@ -253,8 +253,8 @@ bench-failover-native: bin/lab bin/berth ## Rounds in which the node that writes
 	go build $(GOFLAGS_BUILD) -o bin/writer ./test/writes/writer
 	$(ENVTEST) nice -n -5 go test -tags platform -count=1 -timeout 10h -v -exec '$(ALONE)' -run 'TakesTheDisk' ./test/takeover \
 	  -rounds $(ROUNDS) -seed $(SEED) -berth $(CURDIR)/bin/berth -writer $(CURDIR)/bin/writer \
-	  -results $(CURDIR)/docs/benchmarks/failover-native.jsonl -requests $(CURDIR)/docs/benchmarks/failover-native-requests.jsonl; \
-	  played=$$?; go run ./test/bench/failover -native && exit $$played
+	  -results $(CURDIR)/docs/benchmarks/failover-native.jsonl -requests $(CURDIR)/docs/benchmarks/failover-native-requests.jsonl || played=$$?; \
+	  go run ./test/bench/failover -native && exit $${played:-0}
 
 # A standby has the disk before the fault, so no round waits for the cloud.
 .PHONY: test-cloud
