@@ -43,14 +43,37 @@ func TestWhetherAskingAgainHelps(t *testing.T) {
 	}
 }
 
-func TestACallWaitsForNoChangeOfWhatIsRefused(t *testing.T) {
-	for verb, awaited := range map[ownership.Verb]bool{ownership.Wait: true, ownership.Refuse: false} {
-		b := onBench(t, ofDisks, ownership.Node{Stage: says(ownership.Action{Verb: verb, Why: ownership.Why{Reason: ownership.VolumeUnknown}})})
-		err := b.Take(t.Context(), volume, func(context.Context) error { return nil })
-		now := &NotNowError{}
-		if !errors.As(err, &now) || (now.Changed() != nil) != awaited {
-			t.Errorf("%v: %v, awaited: %v", verb, err, now.Changed() != nil)
-		}
+func TestACallWaitsOnlyWhereThatHelps(t *testing.T) {
+	for name, test := range map[string]struct {
+		verb    ownership.Verb
+		reason  ownership.Reason
+		awaited bool
+	}{
+		"another node has the volume": {ownership.Wait, ownership.PrimaryElsewhere, true},
+		"the volume is being deleted": {ownership.Refuse, ownership.VolumeDeleting, false},
+		"a pod here must end before":  {ownership.Wait, ownership.NotOwner, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := onBench(t, ofDisks, ownership.Node{Stage: says(ownership.Action{Verb: test.verb, Why: ownership.Why{Reason: test.reason}})})
+			take := func() <-chan struct{} {
+				now := &NotNowError{}
+				if err := b.Take(t.Context(), volume, func(context.Context) error { return nil }); !errors.As(err, &now) {
+					t.Fatal(err)
+				}
+				return now.Changed()
+			}
+			changed := take()
+			if (changed != nil) != test.awaited {
+				t.Errorf("it is awaited: %v", changed != nil)
+			}
+			b.end()
+			if test.awaited {
+				<-changed // the test hangs if the call goes on to wait
+			}
+			if take() != nil {
+				t.Error("a call waits for the upkeep of an agent that ends")
+			}
+		})
 	}
 }
 

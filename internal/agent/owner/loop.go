@@ -64,6 +64,7 @@ func (l *Loop) Run(o *Owner) error {
 	l.every(o.Vouch, "the guard of this node does not have the agent's word, so no volume with epochs can be used here")
 	<-l.ctx.Done()
 	l.queue.ShutDown()
+	o.end()
 	l.work.Wait()
 	return nil
 }

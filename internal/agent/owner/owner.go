@@ -45,6 +45,8 @@ type Owner struct {
 	// agent may have lapsed.
 	lapses uint64
 	fenced bool
+	// ended: no volume is tended any more.
+	ended bool
 	// running are the ends of the actions that are being carried out.
 	running map[*context.CancelCauseFunc]struct{}
 }
@@ -125,8 +127,8 @@ type NotNowError struct {
 
 var _ staging.Awaited = (*NotNowError)(nil)
 
-// Changed implements staging.Awaited. A change that may let a node take a volume has it tended: that of its record, and
-// the end of an attach.
+// Changed implements staging.Awaited. Most changes that let a node take a volume have it tended: those of its record, and
+// the end of an attach or of a stream. That a node answers again, or this node's lease is renewed, does not.
 func (e *NotNowError) Changed() <-chan struct{} { return e.tended }
 
 func (e *NotNowError) Error() string {
@@ -165,21 +167,32 @@ func (o *Owner) Take(ctx context.Context, id string, use func(context.Context) e
 	(actor{o}).wants(id)
 	tended := o.tended(id) // what changes during the decisions counts
 	err := o.take(ctx, id, use)
-	if now := (*NotNowError)(nil); errors.As(err, &now) && !now.Refused {
+	// A pod that lost the volume must end first, and the kubelet ends none while it stages the volume.
+	if now := (*NotNowError)(nil); errors.As(err, &now) && !now.Refused && now.Why.Reason != ownership.NotOwner {
 		now.tended = tended
 	}
 	return err
 }
 
-// tended is closed at the end of the volume's next upkeep.
+// tended is closed at the end of the volume's next upkeep, or of all upkeep; nil if that has ended.
 func (o *Owner) tended(id string) (tended <-chan struct{}) {
 	o.hinted(id, func(h *hint) {
-		if h.tended == nil {
+		if h.tended == nil && !o.ended {
 			h.tended = make(chan struct{})
 		}
 		tended = h.tended
 	})
 	return tended
+}
+
+// end has no call wait for an upkeep any more: the agent ends, and lets the calls end that are under way.
+func (o *Owner) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = true
+	for _, h := range o.hints {
+		h.endTended()
+	}
 }
 
 func (o *Owner) take(ctx context.Context, id string, use func(context.Context) error) error {

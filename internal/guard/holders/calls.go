@@ -1,14 +1,13 @@
 package holders
 
 import (
-	"context"
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/mount/linux"
 )
 
@@ -23,8 +22,8 @@ type calls interface {
 	// stat tells of what a link leads to, as far as the kernel knows it already: a filesystem over a network, or
 	// of the pod itself, may never answer.
 	stat(link string) (unix.Statx_t, error)
-	// within asks about a process, and returns errHangs if the answer does not come soon enough.
-	within(patience time.Duration, process string, ask func() (string, error)) (string, error)
+	// within asks about a thread, and returns errHangs if the answer does not come soon enough.
+	within(patience time.Duration, thread string, ask func() (string, error)) (string, error)
 	open(path string, flags int) (*os.File, error)
 	// sameFiles tells whether a thread shares the table of open files with its process. It returns false if the kernel
 	// does not say.
@@ -33,6 +32,8 @@ type calls interface {
 	readOnly(device *os.File, set bool) error
 	loop(device *os.File) (*unix.LoopInfo64, error)
 	unmount(path string) error
+	// end kills a process, with all of its threads, if it is still the one that is meant.
+	end(pid int, still func() bool) error
 	cover(path string) error
 	// await returns when a control group's events have changed, or after a while.
 	await(events *os.File, atMost time.Duration) error
@@ -51,30 +52,37 @@ func (kernel) stat(link string) (st unix.Statx_t, err error) {
 // errHangs says that the kernel does not answer about a process.
 var errHangs = errors.New("its memory does not answer; it may wait for a disk or a server that is gone: end it, or restart the machine")
 
-// asked has the processes that are being asked about. One that hangs is so asked about once.
-var asked keyed.Locks[string]
+// hanging are the threads about which a question was put that has no answer yet, although it was waited for. They are
+// asked about no more until then: each question that hangs has a thread of this process.
+var hanging sync.Map
 
-func (kernel) within(patience time.Duration, process string, ask func() (string, error)) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errHangs) //nolint:forbidigo // a proof is not called off
-	defer cancel()
-	unlock, err := asked.Lock(ctx, process)
-	if err != nil {
-		return "", err
+func (kernel) within(patience time.Duration, thread string, ask func() (string, error)) (string, error) {
+	if _, hangs := hanging.Load(thread); hangs {
+		return "", errHangs
 	}
 	type answer struct {
 		why string
 		err error
 	}
-	answered := make(chan answer, 1)
+	answers := make(chan answer, 1)
 	go func() {
-		defer unlock()
 		why, err := ask()
-		answered <- answer{why, err}
+		answers <- answer{why, err}
+		hanging.Delete(thread)
 	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
-	case a := <-answered:
+	case a := <-answers:
 		return a.why, a.err
-	case <-ctx.Done():
+	case <-timer.C:
+	}
+	hanging.Store(thread, nil)
+	select {
+	case a := <-answers: // it came in the last moment, and may have been deleted before it was stored
+		hanging.Delete(thread)
+		return a.why, a.err
+	default:
 		return "", errHangs
 	}
 }
@@ -102,6 +110,18 @@ func (kernel) loop(device *os.File) (*unix.LoopInfo64, error) {
 }
 
 func (kernel) unmount(path string) error { return unix.Unmount(path, unix.UMOUNT_NOFOLLOW) }
+
+func (kernel) end(pid int, still func() bool) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if !still() {
+		return nil
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+}
 
 func (kernel) cover(path string) error { return linux.Cover(path) }
 

@@ -65,6 +65,7 @@ func newFake(t *testing.T) *fake {
 	f.write("cgroups"+pods+"/cgroup.events", "")
 	f.process(1, "/init.scope")
 	f.link("proc/1/ns/mnt", "mnt:[init]")
+	f.link("proc/1/task/1/ns/mnt", "mnt:[init]")
 	f.write("sys/dev/block/0:0/uevent", "MAJOR=0\nDEVNAME=disk\n")
 	f.write("sys/dev/block/8:1/uevent", "DEVNAME=disk\n") // which it is not
 	f.write("dev/disk", "")
@@ -118,8 +119,6 @@ func (f *fake) process(pid int, cgroup string) {
 	f.began(pid, 1000)
 	f.write(dir+"cgroup", "1:name=systemd:/other\n0::"+cgroup+"\n")
 	f.thread(pid, pid)
-	f.write(dir+"maps", "")
-	f.link(dir+"ns/mnt", fmt.Sprintf("mnt:[%d]", pid))
 	f.mounts(strconv.Itoa(pid))
 	f.write("cgroups"+cgroup+"/cgroup.events", "populated 1\nfrozen 0\n")
 }
@@ -133,6 +132,9 @@ func (f *fake) thread(pid, thread int) {
 	for _, name := range []string{"cwd", "root", "exe", "fd/0"} {
 		f.link(dir+name, elsewhere)
 	}
+	f.write(dir+"maps", "7f00-7f02 r-xp 00000000 00:05 12 /bin/sh\n")
+	f.link(dir+"ns/mnt", fmt.Sprintf("mnt:[%d]", thread))
+	f.write(dir+"mountinfo", "")
 }
 
 func (f *fake) mount(device, root, at, optional, kind string) string {
@@ -141,6 +143,7 @@ func (f *fake) mount(device, root, at, optional, kind string) string {
 
 func (f *fake) mounts(process string, lines ...string) {
 	f.write("proc/"+process+"/mountinfo", strings.Join(lines, ""))
+	f.write("proc/"+process+"/task/"+process+"/mountinfo", strings.Join(lines, ""))
 }
 
 func (f *fake) stat(link string) (st unix.Statx_t, err error) {
@@ -219,6 +222,15 @@ func (f *fake) unmount(path string) error {
 	}
 	f.must(os.WriteFile(table, []byte(strings.Join(append(lines[:last:last], lines[last+1:]...), "")), 0o600))
 	return nil
+}
+
+// end plays the end of a process that the end of its control group has passed over.
+func (f *fake) end(pid int, still func() bool) error {
+	if !still() {
+		return nil
+	}
+	f.remove(fmt.Sprint("proc/", pid))
+	return f.does("end", pid)
 }
 
 func (f *fake) cover(path string) error { return f.does("cover", path) }

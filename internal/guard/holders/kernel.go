@@ -3,10 +3,12 @@ package holders
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -89,7 +91,7 @@ func (k *Kernel) Stop(h guard.Holding) error {
 	holders, unknown := k.scan(h)
 	// A container that begins anew finds a device again, and must not write into it. A
 	// filesystem is unmounted first, so that its pages reach the device.
-	if h.Block && unknown == nil && len(here) == 0 && !slices.ContainsFunc(holders, func(h holder) bool { return h.mount }) {
+	if h.Block && (unknown == nil || errors.Is(unknown, errHangs)) && len(here) == 0 && !slices.ContainsFunc(holders, func(h holder) bool { return h.mount }) {
 		if err := k.setReadOnly(h.Device, true); err != nil {
 			return err
 		}
@@ -160,11 +162,34 @@ func (k *Kernel) kill(cgroup string) error {
 		if errors.Is(err, unix.ENODEV) || strings.Contains(string(text[:n]), "populated 0") {
 			return nil
 		}
+		k.endAll(cgroup)
 		if err := k.await(events, step); err != nil {
 			return fmt.Errorf("waiting for control group %s to end: %w", cgroup, err)
 		}
 	}
 	return fmt.Errorf("control group %s has processes that do not end", cgroup)
+}
+
+// endAll kills the processes of a control group one by one. The kernel's own kill sends its signal to the first thread of
+// each, and passes over a process whose first thread has ended. It tells of no error: whoever is left is waited for.
+func (k *Kernel) endAll(cgroup string) {
+	_ = filepath.WalkDir(filepath.Join(k.cgroups, cgroup), func(dir string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil //nolint:nilerr // it has gone meanwhile
+		}
+		text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		for field := range strings.FieldsSeq(string(text)) {
+			pid, err := strconv.Atoi(field)
+			if err != nil || pid <= 0 { // one of another namespace
+				continue
+			}
+			_ = k.end(pid, func() bool {
+				is, err := cgroupOf(filepath.Join(k.proc, field))
+				return err == nil && (is == cgroup || below(is, cgroup))
+			})
+		}
+		return nil
+	})
 }
 
 // unmountAll takes the volume's mounts away, the newest first. Only a mount that lies on top at its

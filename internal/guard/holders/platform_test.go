@@ -381,15 +381,3 @@ func TestOfTwoTreesOfAFilesystemOnlyTheOnesPodsAreKilled(t *testing.T) {
 		t.Error("the other volume is called free")
 	}
 }
-
-func TestAMappedFileHoldsAVolume(t *testing.T) {
-	m := newMachine(t)
-	disk := btrfstest.Disk(t, 8<<20)
-	h := guard.Holding{Device: numberOf(t, disk), Block: true}
-	p := m.start("mapper", own, "exec python3 -c \"import mmap,os,sys\nf=os.open('"+disk+"',os.O_RDWR)\nm=mmap.mmap(f,4096)\nos.close(f)\nprint('up',flush=True)\nsys.stdin.read()\"")
-	if found, err := m.kernel.scan(h); err != nil || len(found) == 0 {
-		t.Errorf("found %v, %v", found, err)
-	}
-	m.stops(h)
-	p.killed()
-}

@@ -37,13 +37,14 @@ func (h holder) String() string { return fmt.Sprintf("process %d in %s %s", h.pi
 var homes = []string{"self", "1"}
 
 // A process that waits for a disk or a server that is gone may keep its mappings locked, and whoever reads them waits
-// with it. The first such process is waited for, and each of the others only briefly.
+// with it. The first such process of a search is waited for, and each of the others only briefly.
 const (
-	silence = 2 * time.Second
-	brief   = 100 * time.Millisecond
+	silence = 5 * time.Second
+	brief   = 500 * time.Millisecond
 )
 
-// scan returns the processes that hold a volume. An error is the first, and means that there may be more.
+// scan returns the processes that hold a volume. An error means that there may be more: it is errHangs if all that
+// is missing are mappings, and else the first of another kind.
 func (m *host) scan(h guard.Holding) (out []holder, failed error) {
 	pids, err := numbers(m.proc)
 	if err != nil {
@@ -62,8 +63,8 @@ func (m *host) scan(h guard.Holding) (out []holder, failed error) {
 		found, err := s.look(pid)
 		switch {
 		case vanished(err):
-		case err != nil:
-			failed = cmp.Or(failed, fmt.Errorf("looking at process %d: %w", pid, err))
+		case err != nil && (failed == nil || errors.Is(failed, errHangs) && !errors.Is(err, errHangs)):
+			failed = fmt.Errorf("looking at process %d: %w", pid, err)
 		case found != nil:
 			out = append(out, *found)
 		}
@@ -95,16 +96,25 @@ func (s *search) look(pid int) (*holder, error) {
 	if out.cgroup, err = cgroupOf(dir); err != nil {
 		return nil, err
 	}
-	var hangs error
-	if out.why, err = s.opened(pid); errors.Is(err, errHangs) {
-		hangs, s.patience = err, brief
-	} else if err != nil {
+	threads, err := numbers(filepath.Join(dir, "task"))
+	if err != nil {
 		return nil, err
+	}
+	if out.why, err = s.opened(dir, pid, threads); err != nil {
+		return nil, err
+	}
+	var hangs error
+	if out.why == "" {
+		if out.why, err = s.mapped(dir, threads); errors.Is(err, errHangs) {
+			hangs, s.patience = err, brief
+		} else if err != nil {
+			return nil, err
+		}
 	}
 	if out.why == "" {
 		out.mount = true
-		if out.why, out.passing, err = s.mounted(dir); out.why == "" {
-			return nil, cmp.Or(err, hangs)
+		if out.why, out.passing, err = s.mounted(dir, threads); out.why == "" {
+			return nil, cmp.Or(hangs, err)
 		}
 	}
 	again, err := started(dir)
@@ -143,57 +153,70 @@ func cgroupOf(dir string) (string, error) {
 	return "", errors.New("it is in no control group of version 2")
 }
 
-// opened says whether a thread of the process has a file of the volume open, runs or maps one, or
-// stands in one of its directories. Threads may have tables of files of their own. A table that a thread shares with the
-// process is looked at once: a database has hundreds of threads, and thousands of files.
-func (s *search) opened(pid int) (string, error) {
-	dir := filepath.Join(s.proc, strconv.Itoa(pid))
-	threads, err := numbers(filepath.Join(dir, "task"))
-	if err != nil {
-		return "", err
-	}
+// threadIn is the directory of a thread. A process whose first thread has ended shows by itself neither mappings nor
+// mounts: those that go on have them.
+func threadIn(dir string, thread int) string { return filepath.Join(dir, "task", strconv.Itoa(thread)) }
+
+// opened says whether a thread of the process has a file of the volume open, runs one, or stands in one of its
+// directories. Threads may have tables of files of their own. A table that a thread shares with the process is looked
+// at once: a database has hundreds of threads, and thousands of files.
+func (s *search) opened(dir string, pid int, threads []int) (string, error) {
 	for _, thread := range threads {
-		task := filepath.Join(dir, "task", strconv.Itoa(thread))
+		at := threadIn(dir, thread)
 		for _, link := range []string{"cwd", "root", "exe"} {
-			if is, err := s.on(filepath.Join(task, link)); err != nil || is {
+			if is, err := s.on(filepath.Join(at, link)); err != nil || is {
 				return "has its " + link + " there", err
 			}
 		}
 		if thread != pid && s.sameFiles(pid, thread) {
 			continue
 		}
-		files, err := numbers(filepath.Join(task, "fd"))
+		files, err := numbers(filepath.Join(at, "fd"))
 		if err != nil && !vanished(err) {
 			return "", err
 		}
 		for _, file := range files {
-			if is, err := s.on(filepath.Join(task, "fd", strconv.Itoa(file))); err != nil || is {
+			if is, err := s.on(filepath.Join(at, "fd", strconv.Itoa(file))); err != nil || is {
 				return "has it open", err
 			}
 		}
 	}
-	return s.within(s.patience, dir, func() (string, error) { return s.mapped(dir) })
+	return "", nil
 }
 
-// mapped says whether the process has mapped a file of the volume, or the device. Mappings of
-// other files that cannot write to a device are passed over: a process may have many.
-func (s *search) mapped(dir string) (string, error) {
-	f, err := os.Open(filepath.Join(dir, "maps"))
+// mapped says whether the process has mapped a file of the volume, or the device. All threads that have not ended have
+// the same mappings.
+func (s *search) mapped(dir string, threads []int) (string, error) {
+	for _, thread := range threads {
+		why, err := s.within(s.patience, threadIn(dir, thread), func() (string, error) { return s.mappedBy(dir, thread) })
+		if !vanished(err) {
+			return why, err
+		}
+	}
+	return "", nil
+}
+
+// mappedBy is mapped for one thread; a thread that has ended has no mappings. Mappings of other files that cannot write
+// to a device are passed over: a process may have many.
+func (s *search) mappedBy(dir string, thread int) (string, error) {
+	f, err := os.Open(filepath.Join(threadIn(dir, thread), "maps"))
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(f)
+	lines, ended := bufio.NewScanner(f), error(unix.ESRCH)
 	for lines.Scan() {
+		ended = nil
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 5 || fields[4] == "0" || !strings.HasSuffix(fields[1], "s") && fields[3] != hexadecimal(s.holding.Device) {
 			continue
 		}
-		if is, err := s.on(filepath.Join(dir, "map_files", mapFile(fields[0]))); err != nil || is {
+		// Only the directory of a process has the files of its mappings. The kernel takes a thread's number there, too.
+		if is, err := s.on(filepath.Join(s.proc, strconv.Itoa(thread), "map_files", mapFile(fields[0]))); err != nil || is {
 			return "has mapped it", err
 		}
 	}
-	return "", lines.Err()
+	return "", cmp.Or(lines.Err(), ended)
 }
 
 // mapFile names the link in map_files of an area as maps writes it: "00400000-00452000" is 400000-452000 there.
@@ -238,26 +261,37 @@ func files(h guard.Holding) string {
 
 func number(major, minor uint32) string { return fmt.Sprintf("%d:%d", major, minor) }
 
-// mounted says whether the process is in a mount namespace that has the volume mounted. A mount in a home
+// mounted says whether a thread of the process is in a mount namespace that has the volume mounted. A mount in a home
 // namespace, the guard's or the machine's own, makes no process a holder: the guard unmounts it itself.
-func (s *search) mounted(dir string) (why string, passing bool, err error) {
-	ns, err := os.Readlink(filepath.Join(dir, "ns", "mnt"))
+func (s *search) mounted(dir string, threads []int) (why string, passing bool, err error) {
+	passing = true
+	for _, thread := range threads {
+		mounts, err := s.mountsOf(threadIn(dir, thread))
+		if err != nil && !vanished(err) {
+			return "", false, err
+		}
+		for _, at := range mounts {
+			why = "has it mounted at " + at.Mountpoint
+			passing = passing && at.Optional != ""
+		}
+	}
+	return why, passing, nil
+}
+
+// mountsOf are the volume's mounts in the namespace of a thread, if that is no home namespace.
+func (s *search) mountsOf(thread string) ([]*mountinfo.Info, error) {
+	ns, err := os.Readlink(filepath.Join(thread, "ns", "mnt"))
 	if err != nil || s.home[ns] {
-		return "", false, err
+		return nil, err
 	}
 	mounts, known := s.tables[ns]
 	if !known {
-		if mounts, err = table(filepath.Join(dir, "mountinfo"), s.holding); err != nil {
-			return "", false, err
+		if mounts, err = table(filepath.Join(thread, "mountinfo"), s.holding); err != nil {
+			return nil, err
 		}
 		s.tables[ns] = mounts
 	}
-	passing = true
-	for _, at := range mounts {
-		why = "has it mounted at " + at.Mountpoint
-		passing = passing && at.Optional != ""
-	}
-	return why, passing, nil
+	return mounts, nil
 }
 
 // here returns the volume's mounts in the home namespaces.

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"berth.dev/berth/internal/guard"
 )
@@ -23,7 +25,7 @@ const (
 )
 
 func maps(f *fake, mapping, to string) {
-	f.write(proc+"maps", "7f00-7f02 r-xp 00000000 00:05 12 /bin/sh\n"+mapping+"\n")
+	f.write(task+"maps", "7f00-7f02 r-xp 00000000 00:05 12 /bin/sh\n"+mapping+"\n")
 	f.link(proc+"map_files/7f00-7f02", silent) // it is not asked about
 	f.link(proc+"map_files/7f04-7f08", to)
 }
@@ -34,32 +36,60 @@ func TestAProcessThatHangsIsNoProofAndKeepsNoOtherFromBeingStopped(t *testing.T)
 		edit func(f *fake)
 		err  string
 	}{
-		"it may have mapped the volume": {func(*fake) {}, "looking at process 77: its memory does not answer"},
+		"it may have mapped the volume": {func(*fake) {}, "its memory does not answer"},
 		"it has the volume mounted": {func(f *fake) {
 			f.mounts("77", f.mount("8:1", "/", "/data", "", "ext4"))
 		}, "the volume is still held: process 77 in " + hung + " has it mounted at /data"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
-			for _, p := range []int{70, 90} {
-				f.process(p, podB)
+			others := map[int]string{70: podA, 90: podB}
+			for p, cgroup := range others {
+				f.process(p, cgroup)
 				f.link(fmt.Sprintf("proc/%d/task/%d/fd/9", p, p), onVolume)
 			}
 			f.process(pid, hung)
 			f.process(80, hung)
 			f.hangs = []string{"77", "80"}
 			tc.edit(f)
-			f.waits = func() { f.kills(70, podB); f.kills(90, podB) }
+			f.waits = func() {
+				for p, cgroup := range others {
+					f.kills(p, cgroup)
+				}
+			}
 			if err := f.kernel.Stop(tree); !says(err, tc.err) {
 				t.Errorf("it is stopped: %v", err)
 			}
-			if want := []string{"kill " + podB, "kill " + podB}; !slices.Equal(f.did, want) {
-				t.Errorf("it did %q, want %q", f.did, want)
+			slices.Sort(f.did)
+			if got := slices.Compact(f.did); !slices.Equal(got, []string{"kill " + podA, "kill " + podB}) {
+				t.Errorf("it did %q", got)
 			}
 			if err := f.kernel.Free(tree); !says(err, tc.err) {
 				t.Errorf("it is free: %v", err)
 			}
 		})
+	}
+}
+
+// The device must not be found writable by a container that begins anew.
+func TestADeviceIsMadeReadOnlyIfAllThatIsMissingAreMappings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit func(f *fake)
+		did  []string
+	}{
+		"a process hangs": {func(*fake) {}, []string{"read-only disk true"}},
+		"the mounts of another process are unknown": {func(f *fake) {
+			f.process(78, podA)
+			f.directory("proc/78/task/78/mountinfo")
+		}, nil},
+	} {
+		f := newFake(t)
+		f.process(pid, hung)
+		f.hangs = []string{"77"}
+		tc.edit(f)
+		if err := f.kernel.Stop(disk); err == nil || !slices.Equal(f.did, tc.did) {
+			t.Errorf("%s: it did %q: %v", name, f.did, err)
+		}
 	}
 }
 
@@ -80,23 +110,24 @@ func TestOnlyTheFirstProcessThatHangsIsWaitedForLong(t *testing.T) {
 
 func TestAProcessThatHangsIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		release, questions := make(chan struct{}), 0
-		ask := func() (string, error) { questions++; <-release; return "has mapped it", nil }
+		release, begun := make(chan struct{}), time.Now()
+		var questions atomic.Int32
+		ask := func() (string, error) { questions.Add(1); <-release; return "has mapped it", nil }
 		for range 3 {
 			if _, err := (kernel{}).within(silence, "/proc/77", ask); !errors.Is(err, errHangs) {
 				t.Errorf("it answers: %v", err)
 			}
 		}
-		if questions != 1 {
-			t.Errorf("it was asked %d times", questions)
+		if waited := time.Since(begun); questions.Load() != 1 || waited != silence {
+			t.Errorf("it was asked %d times, and waited for %v", questions.Load(), waited)
 		}
 		if _, err := (kernel{}).within(silence, "/proc/78", func() (string, error) { return "", nil }); err != nil {
 			t.Errorf("it holds up another: %v", err)
 		}
 		close(release)
 		synctest.Wait()
-		if why, err := (kernel{}).within(silence, "/proc/77", ask); why != "has mapped it" || err != nil || questions != 2 {
-			t.Errorf("once it answers: %q, %v, after %d questions", why, err, questions)
+		if why, err := (kernel{}).within(silence, "/proc/77", ask); why != "has mapped it" || err != nil || questions.Load() != 2 {
+			t.Errorf("once it answers: %q, %v, after %d questions", why, err, questions.Load())
 		}
 	})
 }
@@ -135,7 +166,22 @@ func TestEveryWayToHoldAVolumeIsFound(t *testing.T) {
 			maps(f, "00000000-00001000 rw-s 00000000 00:05 12 /dev/x", elsewhere)
 			f.link(proc+"map_files/0-1000", isDevice)
 		}, "has mapped it"},
-		"a private mapping":         {tree, func(f *fake) { maps(f, "7f04-7f08 r-xp 00000000 08:01 12 /x", onVolume) }, "has mapped it"},
+		"a private mapping": {tree, func(f *fake) { maps(f, "7f04-7f08 r-xp 00000000 08:01 12 /x", onVolume) }, "has mapped it"},
+		"a mapping of a process whose first thread has ended": {disk, func(f *fake) {
+			f.thread(pid, 78)
+			f.write(task+"maps", "")
+			f.write(other+"maps", "7f04-7f08 rw-s 00000000 00:05 12 /dev/x\n")
+			f.link("proc/78/map_files/7f04-7f08", isDevice)
+		}, "has mapped it"},
+		"a mount of a process whose first thread has ended": {tree, func(f *fake) {
+			f.thread(pid, 78)
+			f.remove(task + "ns")
+			f.write(other+"mountinfo", f.mount("8:1", "/", "/data", "", "ext4"))
+		}, "has it mounted at /data"},
+		"a mount of a thread": {tree, func(f *fake) {
+			f.thread(pid, 78)
+			f.write(other+"mountinfo", f.mount("8:1", "/", "/data", "", "ext4"))
+		}, "has it mounted at /data"},
 		"a mapping of another file": {tree, func(f *fake) { maps(f, "7f04-7f08 rw-s 00000000 00:05 12 /x", elsewhere) }, ""},
 		"a mapping of no file":      {tree, func(f *fake) { maps(f, "7f04-7f08 rw-s 00000000 00:05 0", silent) }, ""},
 		"a mapping that has no end": {tree, func(f *fake) { maps(f, "7f04-7f08 rw-s", silent) }, ""},
@@ -158,11 +204,11 @@ func TestEveryWayToHoldAVolumeIsFound(t *testing.T) {
 		}, "has it mounted at /data"},
 		"the mount of another subvolume": {subvol, func(f *fake) { f.mounts("77", f.mount("0:30", "/one-more", "/data", "", "btrfs")) }, ""},
 		"a mount in the guard's namespace": {tree, func(f *fake) {
-			f.link(proc+"ns/mnt", "mnt:[guard]")
+			f.link(task+"ns/mnt", "mnt:[guard]")
 			f.mounts("77", f.mount("8:1", "/", "/data", "", "ext4"))
 		}, ""},
 		"a mount in the machine's namespace": {tree, func(f *fake) {
-			f.link(proc+"ns/mnt", "mnt:[init]")
+			f.link(task+"ns/mnt", "mnt:[init]")
 			f.mounts("77", f.mount("8:1", "/", "/data", "", "ext4"))
 		}, ""},
 		"a thread that ends meanwhile":      {tree, func(f *fake) { f.thread(pid, 78); f.remove(task + "fd"); f.link(other+"fd/9", onVolume) }, "has it open"},
@@ -216,14 +262,14 @@ func TestAProcessThatCannotBeLookedAtIsNoProof(t *testing.T) {
 		"a file that does not answer":    {func(f *fake) { f.link(task+"fd/9", silent) }, "looking at process 77"},
 		"a directory that does not":      {func(f *fake) { f.link(task+"cwd", silent) }, "looking at process 77"},
 		"a mapped file that does not":    {func(f *fake) { maps(f, "7f04-7f08 rw-s 00000000 00:05 12 /x", silent) }, "looking at process 77"},
-		"mappings that cannot be read":   {func(f *fake) { f.directory(proc + "maps") }, "looking at process 77"},
+		"mappings that cannot be read":   {func(f *fake) { f.directory(task + "maps") }, "looking at process 77"},
 		"no times":                       {func(f *fake) { f.write(proc+"stat", "77 (sh) S 1 2 3") }, "has 4 fields after the name"},
 		"no control group":               {func(f *fake) { f.write(proc+"cgroup", "1:name=systemd:/other\n") }, "in no control group"},
 		"no files":                       {func(f *fake) { f.remove(task + "fd"); f.write(task+"fd", "") }, "not a directory"},
 		"no threads":                     {func(f *fake) { f.remove(proc + "task"); f.write(proc+"task", "") }, "not a directory"},
-		"no mount namespace":             {func(f *fake) { f.remove(proc + "ns/mnt"); f.write(proc+"ns/mnt", "") }, "invalid argument"},
+		"no mount namespace":             {func(f *fake) { f.remove(task + "ns/mnt"); f.write(task+"ns/mnt", "") }, "invalid argument"},
 		"a mount table that is no table": {func(f *fake) { f.mounts("77", "nonsense\n") }, "reading " /* the table */},
-		"a mount table in a directory":   {func(f *fake) { f.directory(proc + "mountinfo") }, "is a directory"},
+		"a mount table in a directory":   {func(f *fake) { f.directory(task + "mountinfo") }, "is a directory"},
 		"a machine without processes":    {func(f *fake) { f.remove("proc"); f.write("proc", "") }, "not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,7 +316,7 @@ func TestTheProcessesOfOneMountNamespaceAreJudgedByOneReadingOfItsTable(t *testi
 	f := newFake(t)
 	f.process(pid, podA)
 	f.process(78, podA)
-	f.link("proc/78/ns/mnt", "mnt:[77]")
+	f.link("proc/78/task/78/ns/mnt", "mnt:[77]")
 	f.mounts("77", f.mount("8:1", "/", "/data", "", "ext4")) // as if it was unmounted between two readings
 	if found, err := f.kernel.scan(tree); err != nil || len(found) == 1 {
 		t.Errorf("found %v, %v", found, err)

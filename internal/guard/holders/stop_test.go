@@ -113,6 +113,24 @@ func TestWhatMayBeStoppedIsAndTheRestIsNoProof(t *testing.T) {
 	}
 }
 
+func TestAProcessWhoseFirstThreadHasEndedIsKilledByItself(t *testing.T) {
+	f := newFake(t)
+	for pid, cgroup := range map[int]string{77: podA, 78: podA + "/nested", 79: podB} {
+		f.process(pid, cgroup)
+	}
+	f.link(task+"fd/9", onVolume)
+	f.write("cgroups"+podA+"/cgroup.procs", "77\n79\n0\n") // 79 has another group meanwhile, and 0 is of another namespace
+	f.write("cgroups"+podA+"/nested/cgroup.procs", "78\n")
+	f.waits = func() {
+		if len(f.did) == 2 {
+			f.write("cgroups"+podA+"/cgroup.events", "populated 0\n")
+		}
+	}
+	if err := f.kernel.Stop(tree); err != nil || !slices.Equal(f.did, []string{"end 77", "end 78"}) {
+		t.Errorf("it did %q: %v", f.did, err)
+	}
+}
+
 func fails(call string) func(f *fake) { return func(f *fake) { f.fails[call] = errBusy } }
 
 // sees begins a pod with a mount that another mount namespace gave it, or that it gives to others.

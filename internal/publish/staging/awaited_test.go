@@ -36,16 +36,41 @@ func TestAStageWaitsForAVolumeThatAnotherNodeHas(t *testing.T) {
 	})
 }
 
+func TestAStageAsksAgainWithoutAWordOfAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, r := registered(t, "ext4")
+		r.refuses = awaitedError{make(chan struct{})}
+		begun, done := time.Now(), make(chan error)
+		go func() { done <- n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage-" + id)}) }()
+		<-time.After(pause + time.Millisecond) // on the clock of the bubble
+		synctest.Wait()
+		r.refuses = nil
+		if err := <-done; err != nil || time.Since(begun) != 3*pause {
+			t.Errorf("staged after %v: %v", time.Since(begun), err)
+		}
+	})
+}
+
+// changingError changes again and again, and never for the better.
+type changingError struct{ awaitedError }
+
+func (changingError) Changed() <-chan struct{} {
+	changed := make(chan struct{})
+	time.AfterFunc(pause/5, func() { close(changed) })
+	return changed
+}
+
 func TestAStageThatWaitsInVainSaysWhy(t *testing.T) {
 	never := func() error { return awaitedError{make(chan struct{})} }
 	for name, test := range map[string]struct {
 		refuses        func() error
 		caller, waited time.Duration
 	}{
-		"nothing changes":         {never, time.Minute, patience},
-		"its caller has given up": {never, time.Second, time.Second},
-		"no change will be known": {func() error { return awaitedError{} }, time.Minute, 0},
-		"a change does not help":  {func() error { return errElsewhere }, time.Minute, 0},
+		"nothing changes":             {never, time.Minute, patience},
+		"all that changes is in vain": {func() error { return changingError{} }, time.Minute, patience},
+		"its caller has given up":     {never, time.Second, time.Second},
+		"no change will be known":     {func() error { return awaitedError{} }, time.Minute, 0},
+		"a change does not help":      {func() error { return errElsewhere }, time.Minute, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

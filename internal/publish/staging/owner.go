@@ -24,8 +24,8 @@ type Owner interface {
 	// Take makes the node the user of a volume, and calls use while it is: use looks at the
 	// device for the first time, and mounts. A raw block volume is looked at only, and its
 	// device is given to pods afterwards. The errors of Take and of use reach the kubelet. If
-	// the node lacks data, or another node has the volume, Take fails at once. The error is then an Awaited if a
-	// change will be known.
+	// the node lacks data, or another node has the volume, Take fails at once. The error is then an Awaited if it
+	// helps to ask again.
 	Take(ctx context.Context, id string, use func(ctx context.Context) error) error
 	// Holds calls use if the node has taken the volume and not given it since: the check and the use are
 	// one step. use may give the volume to a pod at target, which is empty if it does not. Holds asks
@@ -36,10 +36,10 @@ type Owner interface {
 	Give(ctx context.Context, id string, off Off) error
 }
 
-// Awaited is what an error of Take also is if a change may let Take succeed.
+// Awaited is what an error of Take also is if Take may succeed soon.
 type Awaited interface {
 	error
-	// Changed is closed after the next change since Take began; nil if none will be known.
+	// Changed is closed after the next change that is known, since Take began; nil if it does not help to wait.
 	Changed() <-chan struct{}
 }
 

@@ -25,10 +25,15 @@ type StageRequest struct {
 	ReadOnly bool
 }
 
-// patience is for how long a Stage waits for a volume that the node cannot take yet. The kubelet pauses between its
-// calls, and longer after each that failed. It tells the user why a pod waits only when a call has failed, and ends no
-// pod during one.
-const patience = 10 * time.Second
+const (
+	// patience is for how long a Stage waits for a volume that the node cannot take yet. The kubelet pauses between its
+	// calls, and longer after each that failed. It tells the user why a pod waits only when a call has failed, and
+	// takes the volume off no pod of the node during one.
+	patience = 10 * time.Second
+	// pause is how long the first wait for a change lasts; each is twice as long as the one before. So a Stage is never
+	// later than the calls of a kubelet would be.
+	pause = 500 * time.Millisecond
+)
 
 // Stage takes a volume for this node and mounts it, after making its filesystem if it was never
 // formatted. While its data is fetched, and while another node still has it, other calls for the volume are admitted.
@@ -41,7 +46,7 @@ func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 	}
 	waits, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
+	for again := pause; ; again *= 2 {
 		err := s.take(ctx, r)
 		var soon Awaited
 		if !errors.As(err, &soon) || soon.Changed() == nil {
@@ -49,6 +54,7 @@ func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 		}
 		select {
 		case <-soon.Changed():
+		case <-time.After(again):
 		case <-waits.Done():
 			return err
 		}
