@@ -39,13 +39,14 @@ func TestAStageWaitsForAVolumeThatAnotherNodeHas(t *testing.T) {
 func TestAStageAsksAgainWithoutAWordOfAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, r := registered(t, "ext4")
-		r.refuses = awaitedError{make(chan struct{})}
-		begun, done := time.Now(), make(chan error)
-		go func() { done <- n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage-" + id)}) }()
-		<-time.After(pause + time.Millisecond) // on the clock of the bubble
-		synctest.Wait()
-		r.refuses = nil
-		if err := <-done; err != nil || time.Since(begun) != 3*pause {
+		begun := time.Now()
+		r.refusing = func() error {
+			if time.Since(begun) > pause {
+				return nil
+			}
+			return awaitedError{make(chan struct{})}
+		}
+		if err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage-" + id)}); err != nil || time.Since(begun) != 3*pause {
 			t.Errorf("staged after %v: %v", time.Since(begun), err)
 		}
 	})

@@ -20,9 +20,10 @@ var (
 type register struct {
 	t    *testing.T
 	node *node
-	// taken is the durable state; refuses is the answer to Take.
-	taken   bool
-	refuses error
+	// taken is the durable state; refuses is the answer to Take, or refusing gives it.
+	taken    bool
+	refuses  error
+	refusing func() error
 	// log has the operations on the volume, and those of the register.
 	log []string
 	// fetching, if set, is called while data is fetched.
@@ -67,6 +68,9 @@ func (r *register) did(step string, durably func()) error {
 }
 
 func (r *register) Take(ctx context.Context, id string, use func(context.Context) error) error {
+	if r.refusing != nil {
+		r.refuses = r.refusing()
+	}
 	if r.refuses != nil {
 		return r.refuses
 	}

@@ -46,7 +46,7 @@ func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 	}
 	waits, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for again := pause; ; again *= 2 {
+	for again := pause; ; again = min(2*again, patience) {
 		err := s.take(ctx, r)
 		var soon Awaited
 		if !errors.As(err, &soon) || soon.Changed() == nil {
