@@ -63,8 +63,10 @@ func (m *host) scan(h guard.Holding) (out []holder, failed error) {
 		found, err := s.look(pid)
 		switch {
 		case vanished(err):
-		case err != nil && (failed == nil || errors.Is(failed, errHangs) && !errors.Is(err, errHangs)):
-			failed = fmt.Errorf("looking at process %d: %w", pid, err)
+		case err != nil:
+			if failed == nil || errors.Is(failed, errHangs) && !errors.Is(err, errHangs) {
+				failed = fmt.Errorf("looking at process %d: %w", pid, err)
+			}
 		case found != nil:
 			out = append(out, *found)
 		}

@@ -259,11 +259,15 @@ func TestAProcessThatCannotBeLookedAtIsNoProof(t *testing.T) {
 		edit func(f *fake)
 		want string
 	}{
-		"a file that does not answer":    {func(f *fake) { f.link(task+"fd/9", silent) }, "looking at process 77"},
-		"a directory that does not":      {func(f *fake) { f.link(task+"cwd", silent) }, "looking at process 77"},
-		"a mapped file that does not":    {func(f *fake) { maps(f, "7f04-7f08 rw-s 00000000 00:05 12 /x", silent) }, "looking at process 77"},
-		"mappings that cannot be read":   {func(f *fake) { f.directory(task + "maps") }, "looking at process 77"},
-		"no times":                       {func(f *fake) { f.write(proc+"stat", "77 (sh) S 1 2 3") }, "has 4 fields after the name"},
+		"a file that does not answer":  {func(f *fake) { f.link(task+"fd/9", silent) }, "looking at process 77"},
+		"a directory that does not":    {func(f *fake) { f.link(task+"cwd", silent) }, "looking at process 77"},
+		"a mapped file that does not":  {func(f *fake) { maps(f, "7f04-7f08 rw-s 00000000 00:05 12 /x", silent) }, "looking at process 77"},
+		"mappings that cannot be read": {func(f *fake) { f.directory(task + "maps") }, "looking at process 77"},
+		"no times":                     {func(f *fake) { f.write(proc+"stat", "77 (sh) S 1 2 3") }, "has 4 fields after the name"},
+		"a holder whose times are lost": {func(f *fake) {
+			f.link(task+"fd/9", isDevice)
+			f.looks = func(string) { f.write(proc+"stat", "77 (sh) S 1 2 3") }
+		}, "has 4 fields after the name"},
 		"no control group":               {func(f *fake) { f.write(proc+"cgroup", "1:name=systemd:/other\n") }, "in no control group"},
 		"no files":                       {func(f *fake) { f.remove(task + "fd"); f.write(task+"fd", "") }, "not a directory"},
 		"no threads":                     {func(f *fake) { f.remove(proc + "task"); f.write(proc+"task", "") }, "not a directory"},
