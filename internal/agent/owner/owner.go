@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 
-	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/publish/staging"
@@ -37,72 +35,15 @@ type Config struct {
 type Owner struct {
 	c Config
 
+	memory
 	silent silences
-
-	mu    sync.Mutex
-	hints map[string]*hint
-	// lapses counts how often this node may have been fenced. It begins with one: an earlier
-	// agent may have lapsed.
-	lapses uint64
-	fenced bool
-	// ended: no volume is tended any more.
-	ended bool
-	// running are the ends of the actions that are being carried out.
-	running map[*context.CancelCauseFunc]struct{}
-}
-
-// hint is what the process remembers of a volume. All of it may be lost.
-type hint struct {
-	// wanted is until when an epoch is kept for a kubelet that asked for the volume.
-	wanted time.Time
-	// moving: an attach, a detach or a stream is under way. failed is what the last one said.
-	moving bool
-	failed error
-	// fetching is the point that a stream brings, and end ends that stream.
-	fetching lineage.Point
-	end      context.CancelCauseFunc
-	// fullUntil is until when there is no room for a larger copy.
-	fullUntil time.Time
-	// interval of snapshots, and when the copy was last found unchanged.
-	interval  time.Duration
-	unchanged time.Time
-	// problem is why the last attach failed, until the disk is attached.
-	problem string
-	// cleared is the last lapse after which no epoch from before it can go on here.
-	cleared uint64
-	// told is the number of the newest epoch that the guard knows to be closed.
-	told uint64
-	// tended is closed at the end of the next upkeep; nil if no call waits for that.
-	tended chan struct{}
-	// leaves: the record said that the volume is being deleted, when nothing of it was left on this node.
-	leaves bool
-}
-
-// endTended has the calls go on that wait for an upkeep.
-func (h *hint) endTended() {
-	if h.tended != nil {
-		close(h.tended)
-		h.tended = nil
-	}
 }
 
 var _ staging.Owner = (*Owner)(nil)
 
 // New makes an Owner.
 func New(c Config) *Owner {
-	return &Owner{c: c, hints: map[string]*hint{}, lapses: 1, running: map[*context.CancelCauseFunc]struct{}{}}
-}
-
-// hinted lets f read or change the hint of a volume.
-func (o *Owner) hinted(id string, f func(h *hint)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	h, ok := o.hints[id]
-	if !ok {
-		h = &hint{}
-		o.hints[id] = h
-	}
-	f(h)
+	return &Owner{c: c, memory: memory{hints: map[string]*hint{}, lapses: 1, running: map[*context.CancelCauseFunc]struct{}{}}}
 }
 
 const (
@@ -172,27 +113,6 @@ func (o *Owner) Take(ctx context.Context, id string, use func(context.Context) e
 		now.tended = tended
 	}
 	return err
-}
-
-// tended is closed at the end of the volume's next upkeep, or of all upkeep; nil if that has ended.
-func (o *Owner) tended(id string) (tended <-chan struct{}) {
-	o.hinted(id, func(h *hint) {
-		if h.tended == nil && !o.ended {
-			h.tended = make(chan struct{})
-		}
-		tended = h.tended
-	})
-	return tended
-}
-
-// end has no call wait for an upkeep any more: the agent ends, and lets the calls end that are under way.
-func (o *Owner) end() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.ended = true
-	for _, h := range o.hints {
-		h.endTended()
-	}
 }
 
 func (o *Owner) take(ctx context.Context, id string, use func(context.Context) error) error {
@@ -291,26 +211,3 @@ func (o *Owner) alone(ctx context.Context, id string, step func(context.Context)
 
 // errLapsed is the cause of the end of the actions that a lapse ends.
 var errLapsed = errors.New("this node must stop its writers: its lease was not renewed")
-
-// lapse notes that this node may have been fenced, and drops the actions that are under way.
-func (o *Owner) lapse() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.lapses++
-	for cancel := range o.running {
-		(*cancel)(errLapsed)
-	}
-}
-
-// isFenced says whether the guard was fenced when it was asked last.
-func (o *Owner) isFenced() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.fenced
-}
-
-// mayContinue says whether epochs of the volume that began earlier may go on here.
-func (o *Owner) mayContinue(id string) (may bool) {
-	o.hinted(id, func(h *hint) { may = h.cleared == o.lapses })
-	return may
-}

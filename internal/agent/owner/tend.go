@@ -67,18 +67,6 @@ func (o *Owner) Watch(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// noteFence notes that the guard is fenced, and says whether that is new.
-func (o *Owner) noteFence() bool {
-	o.mu.Lock()
-	known := o.fenced
-	o.fenced = true
-	o.mu.Unlock()
-	if !known {
-		o.lapse()
-	}
-	return !known
-}
-
 // Vouch gives the guard the word of this agent if it waits for it: every epoch of the node is closed,
 // and unmounted, and nothing that began earlier opens one. It is to be called every second or so.
 func (o *Owner) Vouch(ctx context.Context) error {

@@ -171,7 +171,7 @@ func (k *Kernel) kill(cgroup string) error {
 }
 
 // endAll kills the processes of a control group one by one. The kernel's own kill sends its signal to the first thread of
-// each, and passes over a process whose first thread has ended. It tells of no error: whoever is left is waited for.
+// each, and passes over a process whose first thread has ended. endAll returns no error: kill waits for what is left.
 func (k *Kernel) endAll(cgroup string) {
 	_ = filepath.WalkDir(filepath.Join(k.cgroups, cgroup), func(dir string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {

@@ -36,8 +36,8 @@ func (h holder) String() string { return fmt.Sprintf("process %d in %s %s", h.pi
 // homes are the processes whose mount namespaces are the guard's and the machine's own.
 var homes = []string{"self", "1"}
 
-// A process that waits for a disk or a server that is gone may keep its mappings locked, and whoever reads them waits
-// with it. The first such process of a search is waited for, and each of the others only briefly.
+// The kernel may keep the mappings of a process locked while that waits for a disk or a server that is gone. A search
+// waits at most silence for the first such process, and at most brief for each other one.
 const (
 	silence = 5 * time.Second
 	brief   = 500 * time.Millisecond
